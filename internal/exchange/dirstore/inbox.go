@@ -1,0 +1,94 @@
+package dirstore
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/oklog/ulid/v2"
+
+	"switchboard/internal/atomicfile"
+	"switchboard/internal/delivery"
+	"switchboard/internal/exchange"
+)
+
+// validID reports whether a message id may be a file name: a ULID.
+func validID(id string) bool {
+	_, err := ulid.ParseStrict(id)
+	return err == nil && strings.ToUpper(id) == id
+}
+
+func (s *Store) envelopePath(slug, id string) string {
+	return filepath.Join(s.inboxPath(slug), id+".json")
+}
+
+// errBadID is a bug of the caller: ids are made by exchange.NewID.
+var errBadID = errors.New("message id is not a ULID")
+
+// Post implements exchange.Exchange.
+func (s *Store) Post(to exchange.SessionKey, m delivery.Message) error {
+	if !validID(m.ID) {
+		return errBadID
+	}
+	data, err := exchange.EncodeEnvelope(m)
+	if err != nil {
+		return err
+	}
+	slug := to.Slug()
+	path := s.envelopePath(slug, m.ID)
+	for range 10 {
+		err = atomicfile.Create(path, data)
+		if !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		// The owner left, or has not come yet. It may leave again in between.
+		if err := os.Mkdir(s.inboxPath(slug), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	s.Ring(to)
+	return nil
+}
+
+// readEnvelope reads one waiting message. The name of its file is its id; a
+// file that says otherwise is not one of ours.
+func (s *Store) readEnvelope(slug, id string) (delivery.Message, error) {
+	var e exchange.Envelope
+	if err := readJSON(s.envelopePath(slug, id), delivery.MaxMessage, &e); err != nil {
+		return delivery.Message{}, err
+	}
+	if e.Version < 1 || e.Version > exchange.Version || e.ID != id || e.Kind == "" || len(e.Text) > delivery.MaxText {
+		return delivery.Message{}, errForeign
+	}
+	return e.Message, nil
+}
+
+// Waiting implements exchange.Exchange.
+func (s *Store) Waiting(key exchange.SessionKey) ([]delivery.Message, error) {
+	slug := key.Slug()
+	entries, err := os.ReadDir(s.inboxPath(slug))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var out []delivery.Message
+	for _, e := range entries {
+		id, ok := jsonName(e)
+		if !ok || !validID(id) {
+			continue
+		}
+		if m, err := s.readEnvelope(slug, id); err == nil {
+			out = append(out, m)
+		}
+	}
+	slices.SortFunc(out, func(a, b delivery.Message) int { return strings.Compare(a.ID, b.ID) })
+	return out, nil
+}

@@ -1,0 +1,371 @@
+package dirstore
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"switchboard/internal/atomicfile"
+	"switchboard/internal/exchange"
+	"switchboard/internal/filelock"
+	"switchboard/internal/proc"
+)
+
+const (
+	// lockWait is how long an append waits for the journal: a stopped process
+	// may hold it, and then we must not stand still with it.
+	lockWait = 2 * time.Second
+	// maxJournal bounds what is read of one journal, in bytes.
+	maxJournal = 256 << 20
+	// maxSeq is far above any real number; a line that claims more is not ours.
+	maxSeq = 1 << 62
+)
+
+// header is the first line of a journal. Its epoch changes with each rewrite,
+// so that readers know when their offset is worth nothing.
+type header struct {
+	Version int    `json:"v"`
+	Epoch   string `json:"epoch"`
+	Base    uint64 `json:"base"` // last number given before this epoch
+}
+
+// line is an entry as written. The system may cut the write of a dying process
+// at any page, so that only the first entries of an append are there: Last
+// tells them from a whole one.
+type line struct {
+	exchange.Entry
+	Last uint64 `json:"last,omitempty"` // number of the last entry of the same append, if it is another
+}
+
+// unfinished reports whether a line at the end of a journal waits for others.
+// base is the last number of an earlier epoch, whose appends are all whole.
+func (l line) unfinished(base uint64) bool { return l.Last > max(l.Seq, base) }
+
+// tail is where a journal ends, as of our last append.
+type tail struct {
+	epoch string
+	size  int64
+	seq   uint64
+	boot  string
+	at    time.Duration
+}
+
+func (s *Store) journalPath(team exchange.TeamID) string {
+	return s.path(journalsDir, string(team)+".jsonl")
+}
+
+// errNoKind is a bug of the caller: readers skip an entry without a kind.
+var errNoKind = errors.New("journal entry without a kind")
+
+// lockJournal takes a team's journal for writing.
+func (s *Store) lockJournal(team exchange.TeamID) (*filelock.Lock, error) {
+	if !team.Valid() {
+		return nil, fmt.Errorf("team id %q cannot name a journal", team)
+	}
+	lock, err := filelock.LockUntil(s.path(journalsDir, string(team)+".lock"), time.Now().Add(lockWait))
+	if errors.Is(err, filelock.ErrHeld) {
+		return nil, exchange.ErrBusy
+	}
+	return lock, err
+}
+
+// Append implements exchange.Exchange.
+func (s *Store) Append(team exchange.TeamID, entries ...exchange.Entry) ([]exchange.Entry, error) {
+	if len(entries) == 0 {
+		return nil, nil
+	}
+	lock, err := s.lockJournal(team)
+	if err != nil {
+		return nil, err
+	}
+	defer lock.Unlock()
+	// Opened after locking: a rewrite may just have replaced the file.
+	f, err := openRegular(s.journalPath(team), os.O_RDWR|os.O_CREATE)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	s.mu.Lock()
+	last := s.tails[team]
+	s.mu.Unlock()
+	last, err = findTail(f, last)
+	if err != nil {
+		return nil, err
+	}
+	var buf bytes.Buffer
+	if last.size == 0 {
+		last.epoch = ulid.Make().String()
+		writeLine(&buf, header{Version: exchange.Version, Epoch: last.epoch, Base: last.seq})
+	}
+	boot, wall := proc.BootID(), now()
+	at := proc.BootClock()
+	if last.boot == boot && at < last.at {
+		at = last.at
+	}
+	stamped := make([]exchange.Entry, len(entries))
+	through := last.seq + uint64(len(entries))
+	if through > maxSeq {
+		return nil, fmt.Errorf("journal of team %s: a line claims the number %d", team, last.seq)
+	}
+	for i, e := range entries {
+		if e.Kind == "" {
+			return nil, errNoKind
+		}
+		last.seq++
+		e.Version, e.Seq, e.Boot, e.At, e.Wall = exchange.Version, last.seq, boot, at, wall
+		l := line{Entry: e}
+		if e.Seq < through {
+			l.Last = through
+		}
+		if err := writeLine(&buf, l); err != nil {
+			return nil, err
+		}
+		stamped[i] = e
+	}
+	if last.size+int64(buf.Len()) > maxJournal {
+		return nil, fmt.Errorf("journal of team %s is full: %d MB", team, maxJournal>>20)
+	}
+	// One write, so that a reader sees all of it or a line without an end.
+	if n, err := f.WriteAt(buf.Bytes(), last.size); err != nil {
+		if n > 0 {
+			_ = f.Truncate(last.size)
+		}
+		return nil, err
+	}
+	last.size += int64(buf.Len())
+	last.boot, last.at = boot, at
+	s.mu.Lock()
+	s.tails[team] = last
+	s.mu.Unlock()
+	return stamped, nil
+}
+
+func writeLine(buf *bytes.Buffer, v any) error {
+	enc := json.NewEncoder(buf) // ends the line
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
+
+// findTail says where the journal ends, starting from what was known of it.
+// It cuts off what a dying process left unfinished: nobody was told that it
+// was written.
+func findTail(f *os.File, known tail) (tail, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return tail{}, err
+	}
+	size := info.Size()
+	if size > maxJournal {
+		return tail{}, fmt.Errorf("journal is %d MB, more than %d", size>>20, maxJournal>>20)
+	}
+	h, err := readHeader(f)
+	if err != nil {
+		return tail{}, err
+	}
+	if known.epoch != "" && known.epoch == h.Epoch && known.size == size {
+		return known, nil
+	}
+	// The last block nearly always holds the last entry.
+	for block := int64(64 << 10); ; block *= 16 {
+		start := max(size-block, 0)
+		data := make([]byte, size-start)
+		if _, err := f.ReadAt(data, start); err != nil && !errors.Is(err, io.EOF) {
+			return tail{}, err
+		}
+		end := bytes.LastIndexByte(data, '\n') + 1
+		if end == 0 && start > 0 {
+			continue
+		}
+		e, at, ok := lastEntry(data[:end])
+		for ok && e.unfinished(h.Base) {
+			end = at
+			e, at, ok = lastEntry(data[:end])
+		}
+		if !ok && start > 0 {
+			continue
+		}
+		t := tail{epoch: h.Epoch, size: start + int64(end), seq: h.Base}
+		if ok {
+			t.seq, t.boot, t.at = max(e.Seq, h.Base), e.Boot, e.At
+		}
+		if t.size < size {
+			if err := f.Truncate(t.size); err != nil {
+				return tail{}, err
+			}
+		}
+		return t, nil
+	}
+}
+
+// lastEntry finds the last readable entry in whole lines, and where it begins.
+func lastEntry(data []byte) (l line, at int, ok bool) {
+	for len(data) > 0 {
+		data = bytes.TrimSuffix(data, []byte("\n"))
+		at = bytes.LastIndexByte(data, '\n') + 1
+		if l, ok = parseEntry(data[at:]); ok {
+			return l, at, true
+		}
+		data = data[:at]
+	}
+	return line{}, 0, false
+}
+
+func parseEntry(data []byte) (line, bool) {
+	var l line
+	if json.Unmarshal(data, &l) != nil || l.Version < 1 || l.Seq == 0 || l.Seq > maxSeq || l.Kind == "" {
+		return l, false
+	}
+	return l, true
+}
+
+// placed is an entry and where its line lies in what was read.
+type placed struct {
+	line
+	from, to int
+}
+
+// readable lists the entries of whole lines, with numbers that grow from after,
+// and how many bytes they and the lines between them take. Entries at the end
+// that wait for others of their append are not there yet.
+func readable(data []byte, base, after uint64) (out []placed, size int) {
+	for text := range bytes.Lines(data) {
+		from := size
+		size += len(text)
+		// A number that doesn't grow was not given by an append.
+		if l, ok := parseEntry(text); ok && l.Seq > after {
+			after = l.Seq
+			out = append(out, placed{l, from, size})
+		}
+	}
+	for n := len(out); n > 0 && out[n-1].unfinished(base); n = len(out) {
+		out, size = out[:n-1], out[n-1].from
+	}
+	return out, size
+}
+
+// readHeader reads a journal's first line; an empty or headless journal has a
+// zero header.
+func readHeader(f *os.File) (header, error) {
+	buf := make([]byte, 512)
+	n, err := f.ReadAt(buf, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return header{}, err
+	}
+	return parseHeader(buf[:n]), nil
+}
+
+func parseHeader(data []byte) header {
+	var h header
+	if i := bytes.IndexByte(data, '\n'); i >= 0 {
+		if json.Unmarshal(data[:i], &h) != nil || h.Base > maxSeq {
+			return header{}
+		}
+	}
+	return h
+}
+
+// openRegular opens a file that must be a regular one: no link that leads
+// elsewhere, no pipe that blocks.
+func openRegular(path string, flag int) (*os.File, error) {
+	f, err := os.OpenFile(path, flag|noFollow, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = &fs.PathError{Op: "open", Path: path, Err: errors.New("not a regular file")}
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// Read implements exchange.Exchange.
+func (s *Store) Read(team exchange.TeamID, after exchange.Cursor) ([]exchange.Entry, exchange.Cursor, error) {
+	if !team.Valid() {
+		return nil, after, fmt.Errorf("team id %q cannot name a journal", team)
+	}
+	f, err := openRegular(s.journalPath(team), os.O_RDONLY)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, after, nil
+	}
+	if err != nil {
+		return nil, after, err
+	}
+	defer f.Close()
+	h, err := readHeader(f)
+	if err != nil {
+		return nil, after, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, after, err
+	}
+	start := after.Offset
+	if after.Epoch != h.Epoch || start > info.Size() {
+		start = 0
+	}
+	if start == info.Size() {
+		return nil, after, nil
+	}
+	data, err := io.ReadAll(io.NewSectionReader(f, start, min(info.Size()-start, maxJournal)))
+	if err != nil {
+		return nil, after, err
+	}
+	data = data[:bytes.LastIndexByte(data, '\n')+1]
+	lines, size := readable(data, h.Base, after.Seq)
+	next := exchange.Cursor{Seq: after.Seq, Epoch: h.Epoch, Offset: start + int64(size)}
+	var out []exchange.Entry
+	for _, l := range lines {
+		next.Seq = l.Seq
+		out = append(out, l.Entry)
+	}
+	return out, next, nil
+}
+
+// Rewrite implements exchange.Exchange.
+func (s *Store) Rewrite(team exchange.TeamID, keep func([]exchange.Entry) []exchange.Entry) error {
+	lock, err := s.lockJournal(team)
+	if err != nil {
+		return err
+	}
+	defer lock.Unlock()
+	data, err := atomicfile.ReadCapped(s.journalPath(team), maxJournal)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	h := parseHeader(data)
+	read, _ := readable(data[:bytes.LastIndexByte(data, '\n')+1], h.Base, 0)
+	base := h.Base // beyond what an earlier rewrite kept
+	entries := make([]exchange.Entry, len(read))
+	lines := make(map[uint64][]byte) // as written: fields that we don't know stay
+	for i, l := range read {
+		entries[i] = l.Entry
+		lines[l.Seq] = data[l.from:l.to]
+		base = max(base, l.Seq)
+	}
+	var buf bytes.Buffer
+	if err := writeLine(&buf, header{Version: exchange.Version, Epoch: ulid.Make().String(), Base: base}); err != nil {
+		return err
+	}
+	for _, e := range keep(entries) {
+		line, ok := lines[e.Seq]
+		if !ok {
+			return fmt.Errorf("rewrite journal: entry %d was not in it (this is a bug)", e.Seq)
+		}
+		buf.Write(line)
+	}
+	return atomicfile.Write(s.journalPath(team), buf.Bytes())
+}

@@ -1,0 +1,5 @@
+//go:build !unix
+
+package dirstore
+
+const noFollow = 0

@@ -1,0 +1,161 @@
+package dirstore
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+	"time"
+
+	"switchboard/internal/exchange"
+	"switchboard/internal/filelock"
+	"switchboard/internal/proc"
+)
+
+// beat is what an owner writes to say that it is there, and last when it goes.
+type beat struct {
+	Generation string        `json:"generation"`
+	Boot       string        `json:"boot"`
+	Awake      time.Duration `json:"awake"` // the clock that stands still while the machine sleeps
+	Wall       time.Time     `json:"wall"`
+	Released   bool          `json:"released,omitempty"` // handed over on purpose
+}
+
+func newBeat(generation string) beat {
+	return beat{Generation: generation, Boot: proc.BootID(), Awake: proc.AwakeClock(), Wall: now()}
+}
+
+// age is how long ago the beat was. Time in which the machine slept doesn't
+// count, so that nobody is declared gone for it.
+func (b beat) age() time.Duration {
+	if b.Wall.IsZero() {
+		return time.Duration(1<<63 - 1)
+	}
+	if b.Boot != "" && b.Boot == proc.BootID() {
+		return proc.AwakeClock() - b.Awake
+	}
+	return time.Since(b.Wall)
+}
+
+// presence judges whether the session of a record is there.
+func (s *Store) presence(r exchange.Record) (exchange.Presence, beat) {
+	slug := r.Key.Slug()
+	var b beat
+	// A missing or damaged beat is an old one: the lock decides.
+	_ = readJSON(s.beatPath(slug), maxRecord, &b)
+	switch proc.State(r.Agent) {
+	case proc.Gone:
+		return exchange.Gone, b
+	case proc.Foreign:
+		// It can't be looked up from here: only its beats speak for it.
+		if b.age() < exchange.Silent {
+			return exchange.Live, b
+		}
+		return exchange.Gone, b
+	case proc.Stopped:
+		return exchange.Unresponsive, b
+	}
+	held, err := filelock.Held(s.lockPath(slug))
+	if err != nil {
+		held = true // never take a live peer for dead
+	}
+	switch {
+	case !held && b.age() >= exchange.LeaseTime:
+		return exchange.Gone, b
+	case held && b.age() >= exchange.Silent:
+		return exchange.Unresponsive, b
+	}
+	return exchange.Live, b
+}
+
+// Sessions implements exchange.Exchange.
+func (s *Store) Sessions() ([]exchange.Session, error) {
+	entries, err := os.ReadDir(s.path(sessionsDir))
+	if err != nil {
+		return nil, err
+	}
+	var out []exchange.Session
+	for _, e := range entries {
+		slug, ok := jsonName(e)
+		if !ok {
+			continue
+		}
+		r, err := s.readRecord(slug)
+		if err != nil {
+			continue // unreadable or not ours: Problems lists it
+		}
+		p, b := s.presence(r)
+		if p == exchange.Gone {
+			s.prune(r)
+			continue
+		}
+		out = append(out, exchange.Session{Record: r, Presence: p, LastBeat: b.Wall})
+	}
+	slices.SortStableFunc(out, func(a, b exchange.Session) int { return a.Joined.Compare(b.Joined) })
+	return out, nil
+}
+
+// Session implements exchange.Exchange.
+func (s *Store) Session(key exchange.SessionKey) (exchange.Session, error) {
+	r, err := s.readRecord(key.Slug())
+	if errors.Is(err, fs.ErrNotExist) {
+		return exchange.Session{}, exchange.ErrGone
+	}
+	if err != nil {
+		return exchange.Session{}, err
+	}
+	p, b := s.presence(r)
+	if p == exchange.Gone {
+		return exchange.Session{}, exchange.ErrGone
+	}
+	return exchange.Session{Record: r, Presence: p, LastBeat: b.Wall}, nil
+}
+
+// errForeign marks files that are not ours to use or to remove.
+var errForeign = errors.New("not a record of this version")
+
+// readRecord reads the record under a slug. A record that speaks for another
+// session than its name says, or of a newer version, is not one.
+func (s *Store) readRecord(slug string) (exchange.Record, error) {
+	var r exchange.Record
+	if err := readJSON(s.recordPath(slug), maxRecord, &r); err != nil {
+		return r, err
+	}
+	if r.Version < 1 || r.Version > exchange.Version || r.Generation == "" || r.Key.ID == "" || r.Key.Slug() != slug {
+		return r, errForeign
+	}
+	return r, nil
+}
+
+// prune removes the record of a session that is gone, unless it has a new
+// owner or belongs to a machine that we can't see.
+func (s *Store) prune(r exchange.Record) {
+	if proc.State(r.Agent) == proc.Foreign {
+		return
+	}
+	slug := r.Key.Slug()
+	lock, err := filelock.TryLock(s.lockPath(slug))
+	if err != nil {
+		return
+	}
+	defer lock.Unlock()
+	again, err := s.readRecord(slug)
+	if err != nil || again.Generation != r.Generation {
+		return
+	}
+	if p, _ := s.presenceLocked(again); p == exchange.Gone {
+		_ = os.Remove(s.recordPath(slug))
+		_ = os.Remove(s.beatPath(slug))
+	}
+}
+
+// presenceLocked is presence for a caller that holds the session's owner lock
+// itself: nobody else can.
+func (s *Store) presenceLocked(r exchange.Record) (exchange.Presence, beat) {
+	var b beat
+	_ = readJSON(s.beatPath(r.Key.Slug()), maxRecord, &b)
+	if proc.State(r.Agent) == proc.Gone || b.age() >= exchange.LeaseTime {
+		return exchange.Gone, b
+	}
+	return exchange.Live, b
+}
