@@ -1,0 +1,285 @@
+// Package agent is the brain of one session: events in, effects out. It is
+// deterministic and touches nothing: the clock comes with each event, and the
+// sidecar carries out what it decides. It speaks no host's language.
+package agent
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"switchboard/internal/delivery"
+	"switchboard/internal/exchange"
+	"switchboard/internal/lifecycle"
+)
+
+// Agent decides for one session. Make one with New.
+type Agent struct {
+	session Session
+	life    lifecycle.Machine
+	desk    delivery.Desk
+
+	standing  standing
+	elsewhere exchange.Record // who has the session, while it is elsewhere
+	trouble   string          // why there is no exchange
+
+	waking    int                // the batch of an unanswered Wake; 0 without one
+	lineage   []delivery.Message // what this run was handed, for the hops of what it sends
+	calls     map[Request]call   // sends that are being written
+	toldTired bool
+	tokens    int // context in use at the last boundary; 0 when unknown
+	window    int
+
+	incarnation string
+	joined      time.Time
+
+	published  exchange.Record
+	remembered []byte
+	restoring  *memory
+}
+
+// standing is the agent's relation to its session.
+type standing int
+
+const (
+	joining standing = iota // not known yet
+	owning
+	elsewhere
+	unavailable
+)
+
+// memory is what survives the process.
+type memory struct {
+	Version     int                `json:"v"`
+	Incarnation string             `json:"incarnation"`
+	Joined      time.Time          `json:"joined"`
+	Desk        delivery.Memory    `json:"desk"`
+	Lineage     []delivery.Message `json:"lineage,omitempty"` // without texts
+}
+
+// New returns an agent that knows nothing yet.
+func New() *Agent { return &Agent{calls: make(map[Request]call)} }
+
+// Handle takes note of one event and says what to do. now must not go back.
+func (a *Agent) Handle(ev Event, now time.Time) []Effect {
+	var out []Effect
+	switch ev := ev.(type) {
+	case Described:
+		a.session = ev.Session
+	case Owned:
+		out = a.own(ev, now)
+	case OwnedElsewhere:
+		out = a.lose(ev)
+	case Unavailable:
+		a.standing, a.trouble = unavailable, ev.Why
+		out = append(out, Status{"📞 off"}, Tell{Text: "switchboard is off: " + ev.Why, Bad: true})
+	case Lived:
+		a.live(ev.Fact, now)
+	case InboxRead:
+		if a.desk.Sync(ev.Messages) && a.restoring != nil {
+			a.desk.Restore(a.restoring.Desk, now)
+		}
+		a.restoring = nil
+		if ids := a.desk.Repeated(ev.Messages); len(ids) > 0 {
+			out = append(out, Settle{ids})
+		}
+	case InTranscript:
+		if ids := a.desk.Settle(ev.IDs); len(ids) > 0 {
+			out = append(out, Settle{ids})
+		}
+	case InConversation:
+		a.desk.MarkInContext(ev.IDs)
+	case BoundaryReached:
+		out = append(out, Reply{ev.Req, a.boundary(ev, now)})
+	case WakeAnswered:
+		a.wakeAnswered(ev, now)
+	case Declined:
+		a.desk.Decline(ev.Batch)
+	case ToolCalled:
+		out = a.toolCalled(ev, now)
+	case Posted:
+		out = a.posted(ev)
+	case ToolAbout:
+		a.life.Handle(lifecycle.ToolBegan{CallID: ev.CallID, Tool: ev.Tool}, now)
+		out = append(out, Reply{ev.Req, Verdict{}})
+	case Ticked:
+	}
+	return append(out, a.followUp(now)...)
+}
+
+// own starts, or starts again, as the session's owner.
+func (a *Agent) own(ev Owned, now time.Time) []Effect {
+	var out []Effect
+	if a.standing == elsewhere {
+		out = append(out, Tell{Text: "switchboard: this session is now connected here."})
+	}
+	a.standing, a.elsewhere = owning, exchange.Record{}
+	a.published = exchange.Record{}
+	a.incarnation, a.joined = ev.Incarnation, now.UTC()
+	var m memory
+	if json.Unmarshal(ev.Memory, &m) == nil && m.Version == exchange.Version {
+		a.restoring = &m
+		if ev.Continues && m.Incarnation != "" {
+			a.incarnation, a.joined, a.lineage = m.Incarnation, m.Joined, m.Lineage
+		}
+	}
+	return append(out, Status{""})
+}
+
+func (a *Agent) lose(ev OwnedElsewhere) []Effect {
+	first := a.standing != elsewhere
+	a.standing, a.elsewhere = elsewhere, ev.By
+	if !first {
+		return nil
+	}
+	return []Effect{
+		Status{"📞 off (session open elsewhere)"},
+		Tell{Text: "switchboard: this session is also open in " + a.place() + "; calls go there until it ends.", Bad: true},
+	}
+}
+
+// place says where a session that is not ours is open.
+func (a *Agent) place() string {
+	if pid := a.elsewhere.Agent.PID; pid != 0 {
+		return fmt.Sprintf("process %d", pid)
+	}
+	return "another process"
+}
+
+func (a *Agent) live(fact lifecycle.Event, now time.Time) {
+	a.life.Handle(fact, now)
+	if s, ok := fact.(lifecycle.Settled); ok {
+		a.desk.RunEnded(s.Aborted, a.waking, now)
+	}
+}
+
+// boundary decides what to hand over at a moment when the host takes messages.
+func (a *Agent) boundary(ev BoundaryReached, now time.Time) *Handover {
+	if ev.At == BeforeRun {
+		a.life.Handle(lifecycle.RunBegan{}, now)
+		if ev.ByHuman {
+			a.lineage, a.toldTired = nil, false
+		}
+	}
+	if ev.Window > 0 {
+		a.tokens, a.window = ev.Tokens, ev.Window
+	}
+	if a.standing != owning || ev.Closed {
+		return nil
+	}
+	last := ev.At != BeforeRun && !ev.Open
+	if last && !(a.session.Wakes && a.desk.WakeDue(now)) {
+		return nil // one more turn would be a wake, and nothing here may wake
+	}
+	b := a.desk.Take(delivery.Room(a.tokens, a.window))
+	if b.Empty() {
+		return nil
+	}
+	h := a.handover(b, ev.At == BeforeRun && ev.ByHuman, now)
+	h.Continue = last
+	return &h
+}
+
+// handover puts a batch into the form that the host stores. byHuman says that
+// it rides on a human's prompt, so the chain of wakes starts anew.
+func (a *Agent) handover(b delivery.Batch, byHuman bool, now time.Time) Handover {
+	for _, m := range b.Messages {
+		ancestor := delivery.Message{ID: m.ID, Hops: m.Hops}
+		if byHuman {
+			ancestor.Hops = -1
+		}
+		a.lineage = append(a.lineage, ancestor)
+	}
+	if n := len(a.lineage); n > maxLineage {
+		a.lineage = a.lineage[n-maxLineage:]
+	}
+	return Handover{Batch: b.Number, Text: delivery.Compose(b, now), Details: b.Details()}
+}
+
+// maxLineage bounds what is remembered of a run's incoming messages.
+const maxLineage = 16
+
+func (a *Agent) wakeAnswered(ev WakeAnswered, now time.Time) {
+	if ev.Batch != a.waking {
+		return
+	}
+	a.waking = 0
+	switch {
+	case ev.Accepted:
+		a.life.Handle(lifecycle.RunBegan{}, now)
+	case ev.Idle:
+		a.desk.Fail(ev.Batch, now)
+	default: // it had begun something else: the next boundary takes them along
+		a.desk.Decline(ev.Batch)
+		a.life.Handle(lifecycle.Looked{Idle: false}, now)
+	}
+}
+
+// followUp does what is due after any event: wake, publish, remember.
+func (a *Agent) followUp(now time.Time) []Effect {
+	if a.standing != owning {
+		return nil
+	}
+	var out []Effect
+	idle := a.life.State() == lifecycle.Idle
+	if idle && a.session.Wakes && a.waking == 0 && a.desk.WakeDue(now) {
+		b := a.desk.Take(delivery.Room(a.tokens, a.window))
+		a.waking, a.lineage = b.Number, nil
+		out = append(out, Wake{a.handover(b, false, now)})
+	}
+	if n := len(a.desk.Tired()); idle && n > 0 && !a.toldTired {
+		a.toldTired = true
+		out = append(out, Tell{Text: fmt.Sprintf("switchboard: agents have woken each other %d times in a row; %d waiting %s with your next prompt.", delivery.MaxHops, n, plural(n, "call comes", "calls come"))})
+	}
+	if r := a.record(now); r != a.published {
+		a.published = r
+		out = append(out, Publish{r})
+	}
+	if m := a.memory(); !bytes.Equal(m, a.remembered) && a.restoring == nil {
+		a.remembered = m
+		out = append(out, Remember{m})
+	}
+	return out
+}
+
+// record is what peers may know of the session.
+func (a *Agent) record(now time.Time) exchange.Record {
+	since := a.life.Since()
+	if since.IsZero() {
+		since = a.joined
+	}
+	return exchange.Record{
+		Key: a.session.Key, Incarnation: a.incarnation, Name: delivery.Line(a.session.Name, maxName), Cwd: a.session.Cwd,
+		Model: delivery.Line(a.session.Model, maxName), Mode: a.session.Mode, File: a.session.File,
+		State: string(a.life.State()), Since: since.UTC(), Joined: a.joined, Wakes: a.session.Wakes,
+	}
+}
+
+// maxName bounds a name or model that is published, in bytes.
+const maxName = 200
+
+func (a *Agent) memory() []byte {
+	data, err := json.Marshal(memory{Version: exchange.Version, Incarnation: a.incarnation, Joined: a.joined, Desk: a.desk.Memory(), Lineage: a.lineage})
+	if err != nil {
+		return nil // plain values always encode
+	}
+	return data
+}
+
+// Expecting reports whether something was handed over that is not in the
+// session file yet, so that looking there is worth while.
+func (a *Agent) Expecting() bool { return a.desk.Expecting() }
+
+// State is what the session is doing.
+func (a *Agent) State() lifecycle.State { return a.life.State() }
+
+// Waiting lists the messages that the model has not got yet.
+func (a *Agent) Waiting() []delivery.Message { return a.desk.Waiting() }
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}

@@ -1,0 +1,296 @@
+package agent
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"switchboard/internal/delivery"
+	"switchboard/internal/exchange"
+	"switchboard/internal/phonebook"
+)
+
+// Touchtone is the name of the tool that finds and calls sessions.
+const Touchtone = "touchtone"
+
+// dial is what the model passes to touchtone.
+type dial struct {
+	Action    string   `json:"action"`
+	To        locator  `json:"to"`
+	Selectors locators `json:"selectors"`
+	Message   string   `json:"message"`
+}
+
+// locator takes a number for the string it stands for: models write process
+// ids without quotes.
+type locator string
+
+func (l *locator) UnmarshalJSON(data []byte) error {
+	var s string
+	if json.Unmarshal(data, &s) == nil {
+		*l = locator(s)
+		return nil
+	}
+	var n json.Number
+	if json.Unmarshal(data, &n) == nil {
+		*l = locator(n)
+		return nil
+	}
+	if string(data) == "null" {
+		return nil
+	}
+	return fmt.Errorf("a locator is a string, not %s", delivery.Line(string(data), 40))
+}
+
+// locators takes a single locator for a list of one.
+type locators []locator
+
+func (ls *locators) UnmarshalJSON(data []byte) error {
+	var many []locator
+	if json.Unmarshal(data, &many) == nil {
+		*ls = many
+		return nil
+	}
+	var one locator
+	if err := one.UnmarshalJSON(data); err != nil {
+		return errors.New("selectors is a list of strings")
+	}
+	*ls = locators{one}
+	return nil
+}
+
+// all is to and selectors as one list.
+func (d dial) all() []string {
+	out := []string{string(d.To)}
+	for _, l := range d.Selectors {
+		out = append(out, string(l))
+	}
+	return out
+}
+
+// call is a send whose message is being written.
+type call struct {
+	to      phonebook.Entry
+	session exchange.Session
+	message string
+}
+
+// callDetails is what the screen knows of a touchtone call.
+type callDetails struct {
+	Action    string            `json:"action"`
+	Sessions  []phonebook.Entry `json:"sessions,omitempty"` // of list
+	Unmatched []string          `json:"unmatched,omitempty"`
+	ID        string            `json:"id,omitempty"` // of the sent message
+	To        *phonebook.Entry  `json:"to,omitempty"`
+	Message   string            `json:"message,omitempty"`
+	Error     string            `json:"error,omitempty"`
+}
+
+// toolCalled answers a call of one of our tools.
+func (a *Agent) toolCalled(ev ToolCalled, now time.Time) []Effect {
+	var d dial
+	if err := json.Unmarshal(ev.Params, &d); err != nil {
+		return []Effect{Reply{ev.Req, refuse(d, "the parameters can't be read: "+err.Error(), exampleList)}}
+	}
+	if ev.Tool != Touchtone {
+		return []Effect{Reply{ev.Req, refuse(d, fmt.Sprintf("there is no tool %q here", ev.Tool), exampleList)}}
+	}
+	switch a.standing {
+	case owning:
+	case elsewhere:
+		return []Effect{Reply{ev.Req, refuse(d, "this session is also open in "+a.place()+", and calls go through there until it ends", exampleList)}}
+	case unavailable:
+		return []Effect{Reply{ev.Req, refuse(d, "switchboard is off: "+a.trouble, exampleList)}}
+	case joining:
+		return []Effect{Reply{ev.Req, refuse(d, "still connecting; try again in a second", exampleList)}}
+	}
+	book := a.Book(ev.Roster)
+	switch d.Action {
+	case "list":
+		return []Effect{Reply{ev.Req, list(book, d)}}
+	case "send":
+		return a.send(ev, d, book, now)
+	case "":
+		return []Effect{Reply{ev.Req, refuse(d, "action is missing: list or send", exampleList)}}
+	}
+	return []Effect{Reply{ev.Req, refuse(d, fmt.Sprintf("there is no action %q: list or send", delivery.Line(d.Action, 40)), exampleList)}}
+}
+
+// Book makes a phonebook of a roster, with this session marked as itself.
+func (a *Agent) Book(roster []exchange.Session) phonebook.Book {
+	book := make(phonebook.Book, 0, len(roster))
+	for _, s := range roster {
+		e := BookEntry(s)
+		if s.Key == a.session.Key {
+			e.Self = true
+			e.State = string(a.life.State())
+		}
+		book = append(book, e)
+	}
+	return book
+}
+
+// BookEntry is a session as the phonebook shows it. What others wrote is
+// flattened; locators keep their spelling, or they would not dial.
+func BookEntry(s exchange.Session) phonebook.Entry {
+	e := phonebook.Entry{
+		ID: s.Key.ID, Name: delivery.CleanText(s.Name), PID: s.Agent.PID, Cwd: delivery.CleanText(s.Cwd),
+		Model: delivery.Line(s.Model, maxName), State: delivery.Line(s.State, 20),
+	}
+	if s.Presence == exchange.Unresponsive {
+		e.Note = "unresponsive"
+	}
+	return e
+}
+
+func list(book phonebook.Book, d dial) ToolResult {
+	matches := book.Look(d.all())
+	found, unmatched := book, []string(nil)
+	if len(matches) > 0 {
+		found, unmatched = book.Filter(matches)
+	}
+	var out strings.Builder
+	fmt.Fprintf(&out, "📒 Phonebook: %d live %s", len(found), plural(len(found), "session", "sessions"))
+	if len(matches) > 0 {
+		fmt.Fprintf(&out, " of %d", len(book))
+	}
+	for _, e := range found {
+		out.WriteString("\n\n• " + e.Label())
+		if e.State != "" {
+			out.WriteString(" [" + e.State + "]")
+		}
+		if e.Note != "" {
+			out.WriteString(" (" + e.Note + ")")
+		}
+		if e.Self {
+			out.WriteString(" (this session)")
+		}
+		fmt.Fprintf(&out, "\n  id %s  pid %d", e.ID, e.PID)
+		if e.Model != "" {
+			out.WriteString("  model " + e.Model)
+		}
+		out.WriteString("\n  cwd " + e.Cwd + "\n  selectors " + e.Selectors())
+	}
+	for _, l := range unmatched {
+		fmt.Fprintf(&out, "\n\nNo live session matches %q.", l)
+	}
+	if len(found) == 0 && len(matches) > 0 {
+		fmt.Fprintf(&out, "\nFor everybody: %s", exampleList)
+	}
+	return ToolResult{Text: out.String(), Details: callDetails{Action: "list", Sessions: found, Unmatched: unmatched}}
+}
+
+func (a *Agent) send(ev ToolCalled, d dial, book phonebook.Book, now time.Time) []Effect {
+	example := exampleSend(book, d.Message)
+	fail := func(problem string) []Effect { return []Effect{Reply{ev.Req, refuse(d, problem, example)}} }
+	text := strings.TrimSpace(d.Message)
+	if text == "" {
+		return fail("the message is empty")
+	}
+	if len(text) > delivery.MaxText {
+		return fail(fmt.Sprintf("the message is %d KB, more than %d KB: send the important part, or write a file and send its path", len(text)>>10, delivery.MaxText>>10))
+	}
+	to, err := book.One(d.all())
+	switch {
+	case errors.Is(err, phonebook.ErrNoLocator):
+		return fail("no destination: put one locator into to; list shows them")
+	case err != nil:
+		return fail(err.Error())
+	case to.Self:
+		return fail(fmt.Sprintf("%q is this session itself", to.Label()))
+	}
+	var target exchange.Session
+	for _, s := range ev.Roster {
+		if s.Key.ID == to.ID {
+			target = s
+		}
+	}
+	hops, after := delivery.Lineage(a.lineage)
+	a.calls[ev.Req] = call{to: to, session: target, message: text}
+	return []Effect{Post{Req: ev.Req, To: target.Key, Message: delivery.Message{
+		Kind: delivery.Call, From: a.sender(), Text: text, Sent: now.UTC(), Hops: hops, After: after,
+	}}}
+}
+
+// sender is this session as its messages name it.
+func (a *Agent) sender() delivery.Sender {
+	return delivery.Sender{Session: a.session.Key.ID, Name: a.session.Name, PID: a.session.PID, Cwd: a.session.Cwd}
+}
+
+func (a *Agent) posted(ev Posted) []Effect {
+	c, ok := a.calls[ev.Req]
+	if !ok {
+		return nil
+	}
+	delete(a.calls, ev.Req)
+	d := dial{Action: "send", To: locator(c.to.ID), Message: c.message}
+	if ev.Err != nil {
+		return []Effect{Reply{ev.Req, refuse(d, "the message could not be written: "+ev.Err.Error(), exampleSend(phonebook.Book{c.to}, c.message))}}
+	}
+	text := fmt.Sprintf("📞 Sent to %s (session %s). %s", c.to.Label(), c.to.ID, Receipt(c.session))
+	return []Effect{Reply{ev.Req, ToolResult{Text: text, Details: callDetails{Action: "send", ID: ev.ID, To: &c.to, Message: c.message}}}}
+}
+
+// Receipt says what is known about a message that waits in a session's inbox:
+// when it will be read, never that it was.
+func Receipt(s exchange.Session) string {
+	switch {
+	case s.Presence == exchange.Unresponsive:
+		return "It waits in their inbox; their process does not respond at the moment."
+	case !s.Wakes:
+		return "It waits in their inbox and is read at the next step of their run, if there is one."
+	case s.State == "idle":
+		return "It waits in their inbox; they are idle, so it starts a turn there."
+	}
+	return fmt.Sprintf("It waits in their inbox until their current turn ends (they are %s).", delivery.Line(s.State, 20))
+}
+
+const exampleList = `touchtone {"action":"list"}`
+
+// exampleSend is a call that works: with a real destination when there is one,
+// and the message that was meant.
+func exampleSend(book phonebook.Book, message string) string {
+	to := "recipient-session-id"
+	for _, e := range book {
+		if !e.Self {
+			to = e.ID
+			break
+		}
+	}
+	message = delivery.Line(message, 60)
+	if message == "" {
+		message = "The parser is ready."
+	}
+	return fmt.Sprintf("touchtone %s", toJSON(map[string]string{"action": "send", "to": to, "message": message}))
+}
+
+// toJSON writes a flat object on one line, keys in the order that reads best.
+func toJSON(fields map[string]string) string {
+	var parts []string
+	for _, key := range []string{"action", "to", "message"} {
+		if v, ok := fields[key]; ok {
+			var b strings.Builder
+			enc := json.NewEncoder(&b)
+			enc.SetEscapeHTML(false)
+			_ = enc.Encode(v) // strings always encode
+			parts = append(parts, fmt.Sprintf("%q:%s", key, strings.TrimSpace(b.String())))
+		}
+	}
+	return "{" + strings.Join(parts, ",") + "}"
+}
+
+// refuse is the answer to a call that did nothing: what was wrong, and one
+// that works.
+func refuse(d dial, problem, example string) ToolResult {
+	what := "Not done"
+	if d.Action == "send" {
+		what = "Not sent"
+	}
+	return ToolResult{
+		Text:    fmt.Sprintf("%s: %s.\nExample of a call that works: %s", what, strings.TrimRight(problem, "."), example),
+		Details: callDetails{Action: d.Action, Message: d.Message, Error: problem},
+		IsError: true,
+	}
+}

@@ -1,0 +1,363 @@
+// Package sidecar keeps one session in the exchange: it owns the session's
+// record and inbox, feeds its agent with what happens, and carries out what
+// the agent decides. One goroutine owns all state.
+package sidecar
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"switchboard/internal/agent"
+	"switchboard/internal/exchange"
+	"switchboard/internal/proc"
+)
+
+// Host is the program that runs the agent, as far as a sidecar needs it.
+// Implementations are called from the sidecar's goroutine and must not block,
+// except Wake, which has a goroutine of its own.
+type Host interface {
+	// Wake asks to start a turn with a handover, and reports whether that
+	// happened and whether the host is idle afterwards.
+	Wake(ctx context.Context, h agent.Handover) (accepted, idle bool, err error)
+	// Tell shows the human one line; bad means that something is wrong.
+	Tell(text string, bad bool)
+	// Status sets the line at the foot of the screen; empty clears it.
+	Status(text string)
+	// Transcript returns the ids of messages that the session's file holds
+	// and that it has not returned before.
+	Transcript() []string
+}
+
+// Config says what a sidecar works for.
+type Config struct {
+	Exchange exchange.Exchange
+	Host     Host
+	Session  agent.Session
+	Agent    proc.ID       // the process that runs the agent
+	Facts    []agent.Event // what is known already; told before anything else
+	Log      *slog.Logger
+}
+
+// Sidecar is a running sidecar. Make one with Start.
+type Sidecar struct {
+	cfg   Config
+	jobs  chan job
+	leave chan bool
+	done  chan struct{}
+
+	// The rest belongs to the loop.
+	brain    *agent.Agent
+	lease    exchange.Lease
+	record   exchange.Record // last published
+	waiters  map[agent.Request]chan any
+	nextReq  agent.Request
+	began    time.Time
+	lastBeat time.Time
+	lastHunt time.Time
+	swept    time.Time
+	scanned  bool // the transcript was read from its beginning
+	work     sync.WaitGroup
+	ctx      context.Context
+	cancel   context.CancelFunc
+}
+
+// job is one event for the loop, with a reply channel when somebody waits.
+type job struct {
+	ctx   context.Context
+	event func(agent.Request) agent.Event
+	reply chan any // nil when nobody waits
+}
+
+// Times of the loop.
+const (
+	look     = time.Second           // how often it looks without a ring
+	huntSlow = time.Second           // how often it asks for a session that is open elsewhere
+	huntFast = 10 * time.Millisecond // the same while its own predecessor is leaving
+	overlap  = 5 * time.Second       // how long a predecessor may take to leave
+	sweep    = time.Hour
+)
+
+// Start starts a sidecar. Stop it with Leave.
+func Start(cfg Config) *Sidecar {
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &Sidecar{
+		cfg: cfg, jobs: make(chan job, 64), leave: make(chan bool), done: make(chan struct{}),
+		brain: agent.New(), waiters: make(map[agent.Request]chan any), began: time.Now(),
+		ctx: ctx, cancel: cancel,
+	}
+	go s.loop()
+	return s
+}
+
+// Event tells the agent something. Events arrive in the order of the calls.
+func (s *Sidecar) Event(ev agent.Event) {
+	s.put(job{ctx: s.ctx, event: func(agent.Request) agent.Event { return ev }})
+}
+
+// ErrGone says that the sidecar has left.
+var ErrGone = errors.New("the sidecar has left")
+
+// Ask tells the agent something that it answers, and returns the answer: the
+// Value of an agent.Reply. A request that is taken up only after ctx is done
+// is dropped, since nobody waits for it any more.
+func (s *Sidecar) Ask(ctx context.Context, event func(agent.Request) agent.Event) (any, error) {
+	reply := make(chan any, 1)
+	s.put(job{ctx: ctx, event: event, reply: reply})
+	select {
+	case v := <-reply:
+		return v, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-s.done:
+		return nil, ErrGone
+	}
+}
+
+func (s *Sidecar) put(j job) {
+	select {
+	case s.jobs <- j:
+	case <-s.ctx.Done(): // it is leaving
+	}
+}
+
+// Leave gives the session up and returns when all is quiet. With handOver a
+// successor is expected: peers don't notice for exchange.LeaseTime.
+func (s *Sidecar) Leave(handOver bool) {
+	select {
+	case s.leave <- handOver:
+	case <-s.done:
+	}
+	<-s.done
+}
+
+func (s *Sidecar) loop() {
+	defer close(s.done)
+	defer s.work.Wait()
+	defer s.cancel()
+	tick := time.NewTicker(look)
+	defer tick.Stop()
+	s.handle(agent.Described{Session: s.cfg.Session})
+	for _, fact := range s.cfg.Facts {
+		s.handle(fact)
+	}
+	s.hunt()
+	for {
+		var rings <-chan struct{}
+		var hunting <-chan time.Time
+		if s.lease != nil {
+			rings = s.lease.Rings()
+		} else if time.Since(s.began) < overlap {
+			hunting = time.After(huntFast)
+		}
+		select {
+		case j := <-s.jobs:
+			s.take(j)
+		case <-rings:
+			s.readInbox()
+		case <-hunting:
+			s.hunt()
+		case <-tick.C:
+			s.tick()
+		case handOver := <-s.leave:
+			if s.lease != nil {
+				s.lookAtTranscript()
+				if err := s.lease.Release(handOver); err != nil {
+					s.cfg.Log.Error("release", "err", err)
+				}
+			}
+			return
+		}
+	}
+}
+
+// take feeds one job to the agent.
+func (s *Sidecar) take(j job) {
+	if j.ctx.Err() != nil {
+		return
+	}
+	var req agent.Request
+	if j.reply != nil {
+		s.nextReq++
+		req = s.nextReq
+		s.waiters[req] = j.reply
+	}
+	ev := j.event(req)
+	switch e := ev.(type) {
+	case agent.ToolCalled:
+		roster, err := s.cfg.Exchange.Sessions()
+		if err != nil {
+			s.cfg.Log.Error("read roster", "err", err)
+		}
+		e.Roster = roster
+		ev = e
+	case agent.BoundaryReached:
+		// What was handed over before is on disk by now, and what came in
+		// since the last ring must not miss this boundary.
+		s.readInbox()
+		s.lookAtTranscript()
+	case agent.Lived:
+		s.lookAtTranscript()
+	}
+	s.handle(ev)
+}
+
+// tick is what happens once a second, rung or not.
+func (s *Sidecar) tick() {
+	if s.lease == nil {
+		if time.Since(s.lastHunt) >= huntSlow {
+			s.hunt()
+		}
+		return
+	}
+	if time.Since(s.lastBeat) >= exchange.BeatEvery {
+		s.lastBeat = time.Now()
+		if err := s.lease.Beat(); err != nil {
+			s.cfg.Log.Error("beat", "err", err)
+		}
+	}
+	if s.record.Key.ID != "" && !s.lease.Published() {
+		s.publish(s.record)
+	}
+	if s.lease.Changed() {
+		s.readInbox()
+	}
+	s.lookAtTranscript()
+	s.sweep()
+	s.handle(agent.Ticked{})
+}
+
+// hunt tries to become the session's owner.
+func (s *Sidecar) hunt() {
+	s.lastHunt = time.Now()
+	before, err := s.cfg.Exchange.Session(s.cfg.Session.Key)
+	there := err == nil
+	if there && before.Agent != s.cfg.Agent {
+		// Another process has it, even while its sidecar is being replaced.
+		s.handle(agent.OwnedElsewhere{By: before.Record})
+		return
+	}
+	lease, err := s.cfg.Exchange.Own(s.cfg.Session.Key)
+	var owned *exchange.OwnedError
+	switch {
+	case errors.As(err, &owned):
+		// Our own predecessor, or one whose record can't be seen yet, gets
+		// time to go before the human is troubled.
+		if time.Since(s.began) >= overlap {
+			s.handle(agent.OwnedElsewhere{By: owned.By})
+		}
+		return
+	case err != nil:
+		s.cfg.Log.Error("own session", "err", err)
+		if time.Since(s.began) >= overlap {
+			s.handle(agent.Unavailable{Why: err.Error()})
+		}
+		return
+	}
+	memory, err := lease.Recall()
+	if err != nil {
+		s.cfg.Log.Error("recall", "err", err) // it starts without
+	}
+	s.lease, s.lastBeat = lease, time.Now()
+	s.cfg.Log.Info("own session", "session", s.cfg.Session.Key.ID, "generation", lease.Generation(), "continues", there)
+	s.handle(agent.Owned{Memory: memory, Continues: there, Incarnation: exchange.NewID(time.Now())})
+	s.readInbox()
+}
+
+func (s *Sidecar) readInbox() {
+	if s.lease == nil {
+		return
+	}
+	s.lease.Changed() // from here on
+	messages, err := s.cfg.Exchange.Waiting(s.cfg.Session.Key)
+	if err != nil {
+		s.cfg.Log.Error("read inbox", "err", err)
+		return
+	}
+	if len(messages) > 0 && !s.scanned {
+		// Before anything is handed over: a process that died may have got
+		// some of it into the transcript.
+		s.scanned = true
+		s.handle(agent.InTranscript{IDs: s.cfg.Host.Transcript()})
+	}
+	s.handle(agent.InboxRead{Messages: messages})
+}
+
+func (s *Sidecar) lookAtTranscript() {
+	if s.lease == nil || !s.brain.Expecting() {
+		return
+	}
+	if ids := s.cfg.Host.Transcript(); len(ids) > 0 {
+		s.handle(agent.InTranscript{IDs: ids})
+	}
+}
+
+// sweep cleans up after the dead, at leisure and at the first of these hours.
+func (s *Sidecar) sweep() {
+	sweeper, ok := s.cfg.Exchange.(interface{ Sweep() error })
+	if !ok || time.Since(s.swept) < sweep {
+		return
+	}
+	s.swept = time.Now()
+	s.work.Go(func() {
+		if err := sweeper.Sweep(); err != nil {
+			s.cfg.Log.Error("sweep", "err", err)
+		}
+	})
+}
+
+// handle feeds one event to the agent and carries out what follows, which may
+// be further events.
+func (s *Sidecar) handle(ev agent.Event) {
+	for _, effect := range s.brain.Handle(ev, time.Now()) {
+		s.do(effect)
+	}
+}
+
+func (s *Sidecar) do(effect agent.Effect) {
+	switch e := effect.(type) {
+	case agent.Reply:
+		if reply, ok := s.waiters[e.Req]; ok {
+			delete(s.waiters, e.Req)
+			reply <- e.Value
+		}
+	case agent.Post:
+		e.Message.ID = exchange.NewID(time.Now())
+		err := s.cfg.Exchange.Post(e.To, e.Message)
+		s.cfg.Log.Info("post", "msg", e.Message.ID, "to", e.To.ID, "err", err)
+		s.handle(agent.Posted{Req: e.Req, ID: e.Message.ID, Err: err})
+	case agent.Wake:
+		s.work.Go(func() { s.wake(e.Handover) })
+	case agent.Settle:
+		s.cfg.Log.Info("settle", "msg", e.IDs)
+		if err := s.lease.Settle(e.IDs...); err != nil {
+			s.cfg.Log.Error("settle", "err", err) // the file stays and is settled after the next start
+		}
+	case agent.Publish:
+		s.publish(e.Record)
+	case agent.Remember:
+		if err := s.lease.Remember(e.Memory); err != nil {
+			s.cfg.Log.Error("remember", "err", err)
+		}
+	case agent.Tell:
+		s.cfg.Host.Tell(e.Text, e.Bad)
+	case agent.Status:
+		s.cfg.Host.Status(e.Text)
+	}
+}
+
+func (s *Sidecar) wake(h agent.Handover) {
+	accepted, idle, err := s.cfg.Host.Wake(s.ctx, h)
+	s.cfg.Log.Info("wake", "msg", h.Details.IDs, "accepted", accepted, "err", err)
+	s.Event(agent.WakeAnswered{Batch: h.Batch, Accepted: accepted, Idle: idle || err != nil})
+}
+
+func (s *Sidecar) publish(r exchange.Record) {
+	r.Agent = s.cfg.Agent
+	s.record = r
+	if err := s.lease.Publish(r); err != nil {
+		s.cfg.Log.Error("publish", "err", err) // the tick sees that it isn't there
+	}
+}
