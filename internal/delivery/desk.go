@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -151,7 +152,7 @@ func (d *Desk) Take(room int) Batch {
 	b := Batch{Number: d.batches}
 	used := 0
 	for _, it := range waiting {
-		cost := len(it.msg.Text) + overhead
+		cost := len(it.msg.Text) + len("> ")*strings.Count(it.msg.Text, "\n") + overhead
 		if len(b.Messages) > 0 && used+cost > room {
 			break
 		}

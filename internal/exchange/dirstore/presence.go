@@ -2,7 +2,6 @@ package dirstore
 
 import (
 	"errors"
-	"io/fs"
 	"os"
 	"slices"
 	"time"
@@ -98,11 +97,8 @@ func (s *Store) Sessions() ([]exchange.Session, error) {
 // Session implements exchange.Exchange.
 func (s *Store) Session(key exchange.SessionKey) (exchange.Session, error) {
 	r, err := s.readRecord(key.Slug())
-	if errors.Is(err, fs.ErrNotExist) {
+	if err != nil { // none, damaged, or not ours: Sessions leaves it out too
 		return exchange.Session{}, exchange.ErrGone
-	}
-	if err != nil {
-		return exchange.Session{}, err
 	}
 	p, b := s.presence(r)
 	if p == exchange.Gone {
