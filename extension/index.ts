@@ -1,0 +1,300 @@
+// Switchboard for Pi: forwards Pi's events to a sidecar, applies what it
+// answers, draws what it says. Rules live in the sidecar.
+import { readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-agent";
+import { findBinary } from "./binary.ts";
+import { Link } from "./link.ts";
+
+const PROTOCOL = 1;
+const MESSAGE = "switchboard"; // custom type of our messages in a session
+const STATUS = "switchboard";
+const LOOK_MS = 1000;
+
+interface Handover {
+	batch: number;
+	message: { customType: string; content: string; display: boolean; details: { ids: string[] } };
+	continue?: boolean;
+}
+
+export default function switchboard(pi: ExtensionAPI): void {
+	if (process.env.SWITCHBOARD_DISABLE === "1") return;
+
+	// All state belongs to this instance: a host may run several in one process.
+	let ctx: ExtensionContext | undefined; // of the latest event; undefined outside a session
+	let link: Link | undefined;
+	let ready = false; // start-up is over, so a turn may be triggered
+	let hooks = new Set<string>();
+	let handed = new Set<string>(); // given to Pi, not yet seen in its entries
+	let lookedIdle: boolean | undefined;
+	let looking: NodeJS.Timeout | undefined;
+	const told = new Set<string>();
+
+	/** Runs f; whatever it throws is told once and goes no further. */
+	function safely<T>(f: () => T): T | undefined {
+		try {
+			return f();
+		} catch (err) {
+			tellOnce("internal", `switchboard: internal fault, Pi goes on: ${err}`);
+			return undefined;
+		}
+	}
+
+	function tell(text: string, level: "info" | "warning"): void {
+		try {
+			ctx?.ui.notify(text, level);
+		} catch {
+			// the session is being replaced
+		}
+	}
+
+	function tellOnce(kind: string, text: string): void {
+		if (told.has(kind)) return;
+		told.add(kind);
+		tell(text, "warning");
+	}
+
+	function fault(kind: string, detail: string): void {
+		if (kind === "deaf") tellOnce(kind, `switchboard: its helper does not respond (${detail}); Pi goes on without it until it does`);
+		else tellOnce("died", `switchboard: its helper stopped${detail ? ` (${detail})` : ""}; Pi goes on, and it is being started again`);
+	}
+
+	/** Ids of our messages that the conversation holds, of those wanted. */
+	function inEntries(wanted?: Set<string>): string[] {
+		const ids: string[] = [];
+		for (const entry of ctx?.sessionManager.getEntries() ?? []) {
+			if (entry.type !== "custom_message" || entry.customType !== MESSAGE) continue;
+			for (const id of (entry.details as { ids?: unknown[] } | undefined)?.ids ?? []) {
+				if (typeof id === "string" && (!wanted || wanted.has(id))) ids.push(id);
+			}
+		}
+		return ids;
+	}
+
+	function modelName(): string | undefined {
+		return ctx?.model && `${ctx.model.provider}/${ctx.model.id}`;
+	}
+
+	function hello(): void {
+		const line = link;
+		const c = ctx;
+		if (!line || !c) return;
+		const sm = c.sessionManager;
+		void line
+			.request("hello", {
+				protocol: PROTOCOL,
+				version: ownVersion(),
+				session: { id: sm.getSessionId(), file: sm.getSessionFile(), name: sm.getSessionName() },
+				cwd: c.cwd,
+				model: modelName(),
+				mode: c.mode,
+				pid: process.pid,
+				idle: c.isIdle(),
+				inContext: [...new Set([...inEntries(), ...handed])],
+			})
+			.then((w) => {
+				if (!w || link !== line) return;
+				hooks = new Set(w.hooks ?? []);
+				if (w.problem) {
+					tellOnce("problem", `switchboard is off: ${w.problem}`);
+					ctx?.ui.setStatus(STATUS, "📞 off");
+				}
+			})
+			.catch((err) => tellOnce("internal", `switchboard: internal fault, Pi goes on: ${err}`));
+	}
+
+	function event(type: string, fields: Record<string, unknown> = {}): void {
+		lookedIdle = undefined;
+		link?.notify("event", { type, ...fields });
+	}
+
+	/** Reports whether Pi is idle: closes what Pi ends without an event. */
+	function look(): void {
+		if (!ctx) return;
+		let idle: boolean;
+		try {
+			idle = ctx.isIdle();
+		} catch {
+			leave("quit"); // the session was dropped without a word
+			return;
+		}
+		if (idle === lookedIdle) return;
+		event("look", { idle });
+		lookedIdle = idle;
+	}
+
+	function leave(reason: string): void {
+		link?.notify("bye", { reason });
+		link?.close();
+		clearInterval(looking);
+		link = undefined;
+		ctx = undefined;
+		ready = false;
+	}
+
+	/** Forwards an event of Pi's that wants no answer. */
+	function forward(name: string, pick: (e: any) => Record<string, unknown> = () => ({}), lookAfter = false): void {
+		(pi.on as any)(name, (e: any, c: ExtensionContext) => {
+			safely(() => {
+				ctx = c;
+				event(name, pick(e));
+				// Inside the handler Pi still counts as busy with it.
+				if (lookAfter) setImmediate(() => safely(look));
+			});
+		});
+	}
+
+	/** Asks what is due. Undefined when nothing is, or when Pi may not wait. */
+	async function due(at: string, fields: Record<string, unknown>, c: ExtensionContext): Promise<Handover | undefined> {
+		try {
+			ctx = c;
+			lookedIdle = undefined;
+			const usage = c.getContextUsage();
+			const h: Handover | undefined = await link?.ask("boundary", { at, ...fields, tokens: usage?.tokens ?? 0, window: usage?.contextWindow ?? 0 }, c.signal);
+			if (!h) return undefined;
+			if (c.signal?.aborted) {
+				link?.notify("declined", { batch: h.batch });
+				return undefined;
+			}
+			for (const id of h.message.details.ids) handed.add(id);
+			return h;
+		} catch (err) {
+			tellOnce("internal", `switchboard: internal fault, Pi goes on: ${err}`);
+			return undefined;
+		}
+	}
+
+	/** Starts a turn with what the sidecar hands over, if Pi is at rest. */
+	function wake(h: Handover): { accepted: boolean; idle: boolean } {
+		if (!ctx || !ready) return { accepted: false, idle: true };
+		if (!ctx.isIdle() || (ctx.mode !== "tui" && ctx.mode !== "rpc")) return { accepted: false, idle: false };
+		pi.sendMessage(h.message, { triggerTurn: true });
+		const idle = ctx.isIdle();
+		if (!idle) for (const id of h.message.details.ids) handed.add(id);
+		return { accepted: !idle, idle };
+	}
+
+	function asked(method: string, params: any): unknown {
+		switch (method) {
+			case "wake":
+				return wake(params);
+			case "tell":
+				tell(params.text, params.level);
+				return undefined;
+			case "status":
+				ctx?.ui.setStatus(STATUS, params.text || undefined);
+				return undefined;
+		}
+		throw new Error(`unknown method ${method}`);
+	}
+
+	pi.on("session_start", (_e, c) => {
+		safely(() => {
+			ctx = c;
+			const here = dirname(fileURLToPath(import.meta.url));
+			const found = findBinary(here, process.env);
+			if ("problem" in found) {
+				tellOnce("missing", `switchboard: ${found.problem}`);
+				return;
+			}
+			registerTools(here);
+			link = new Link(found.path, { started: hello, asked, fault });
+			link.start();
+			looking = setInterval(() => safely(look), LOOK_MS);
+			looking.unref();
+		});
+	});
+	pi.on("resources_discover", () => {
+		setTimeout(() => {
+			ready = true;
+		}, 0);
+		return undefined;
+	});
+	pi.on("session_shutdown", (e) => {
+		safely(() => leave(e.reason));
+	});
+
+	forward("session_info_changed", (e) => ({ name: e.name ?? "" }));
+	forward("model_select", () => ({ model: modelName() }));
+	forward("agent_start");
+	forward("turn_start");
+	forward("session_before_compact", (e) => ({ reason: e.reason, willRetry: !!e.willRetry }));
+	forward("session_compact", (e) => ({ willRetry: !!e.willRetry }), true);
+	forward("session_compact_failed", (e) => ({ aborted: !!e.aborted, willRetry: !!e.willRetry }), true);
+	forward("session_before_tree", (e) => ({ summary: !!e.preparation?.userWantsSummary }), true);
+	forward("session_tree", () => ({}), true);
+	forward("tool_execution_start", (e) => ({ callId: e.toolCallId, tool: e.toolName }));
+	forward("tool_execution_end", (e) => ({ callId: e.toolCallId }));
+	forward("ui_prompt_start");
+	forward("ui_prompt_end");
+	forward("agent_end", (e) => ({ error: e.messages.at(-1)?.stopReason === "error" }));
+	forward(
+		"agent_settled",
+		(e) => {
+			const inContext = handed.size ? inEntries(handed) : [];
+			handed = new Set(); // the rest did not make it, and is offered again
+			return { aborted: !!e.aborted, idle: !!ctx?.isIdle(), inContext };
+		},
+		true,
+	);
+	pi.on("message_end", (e) => {
+		if (e.message.role === "assistant") link?.refresh();
+	});
+
+	pi.on("before_agent_start", async (e: any, c) => {
+		link?.refresh();
+		const h = await due("before-run", { byHuman: e.messageType !== "custom" }, c);
+		return h && { message: h.message };
+	});
+	pi.on("turn_end", async (e, c) => {
+		const closed = e.outcome !== "completed" || !!c.signal?.aborted;
+		const h = await due("turn-end", { closed, open: e.toolResults.length > 0 || e.continue }, c);
+		return h && { entries: [...e.entries, { type: "custom_message" as const, ...h.message }], ...(h.continue ? { continue: true } : {}) };
+	});
+	pi.on("agent_before_settle", async (e, c) => {
+		const h = await due("before-settle", { closed: e.outcome !== "completed", open: e.continue }, c);
+		return h && { entries: [...e.entries, { type: "custom_message" as const, ...h.message }], ...(h.continue ? { continue: true } : {}) };
+	});
+	pi.on("tool_call", async (e, c) => {
+		try {
+			ctx = c;
+			if (!hooks.has(e.toolName)) return undefined;
+			const verdict = await link?.ask("toolCall", { tool: e.toolName, callId: e.toolCallId }, c.signal);
+			return verdict?.block ? { block: true, reason: String(verdict.reason) } : undefined;
+		} catch (err) {
+			tellOnce("internal", `switchboard: internal fault, Pi goes on: ${err}`);
+			return undefined; // a throw would block the tool
+		}
+	});
+
+	/** Offers our tools under names that nobody has taken. */
+	function registerTools(here: string): void {
+		const specs = JSON.parse(readFileSync(join(here, "tools.json"), "utf8")) as Record<string, any>;
+		const taken = new Set(pi.getAllTools().map((t) => t.name));
+		for (const [name, spec] of Object.entries(specs)) {
+			if (taken.has(name)) {
+				tellOnce(`taken ${name}`, `switchboard: another extension already offers a tool named ${name}, so ours stays out of its way; remove one of them (see: switchboard doctor)`);
+				continue;
+			}
+			pi.registerTool({
+				...spec,
+				name,
+				async execute(callId: string, params: unknown, signal?: AbortSignal) {
+					const r = await link?.request("tool", { tool: name, callId, params: params as any }, signal);
+					if (!r) throw new Error(signal?.aborted ? "cancelled" : "switchboard's helper stopped and is being started again: repeat the call in a second");
+					return { content: [{ type: "text" as const, text: r.text }], details: r.details, isError: !!r.isError };
+				},
+			});
+		}
+	}
+}
+
+function ownVersion(): string {
+	try {
+		const here = dirname(fileURLToPath(import.meta.url));
+		return JSON.parse(readFileSync(join(here, "package.json"), "utf8")).version;
+	} catch {
+		return "unknown";
+	}
+}

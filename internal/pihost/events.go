@@ -1,0 +1,39 @@
+package pihost
+
+import (
+	"switchboard/internal/lifecycle"
+)
+
+// facts translates one of Pi's events into what it means for the lifecycle.
+// Pi's names and orders are in the package documentation of lifecycle's tests.
+func (s *server) facts(e hostEvent) []lifecycle.Event {
+	switch e.Type {
+	case "before_agent_start", "agent_start", "turn_start":
+		return []lifecycle.Event{lifecycle.RunBegan{}}
+	case "agent_end":
+		return []lifecycle.Event{lifecycle.AttemptEnded{Failed: e.Error}}
+	case "agent_settled":
+		return []lifecycle.Event{lifecycle.Settled{Aborted: e.Aborted, Idle: e.Idle}}
+	case "session_before_compact":
+		return []lifecycle.Event{lifecycle.CompactionBegan{Reason: lifecycle.Reason(e.Reason), WillRetry: e.WillRetry}}
+	case "session_compact", "session_compact_failed":
+		return []lifecycle.Event{lifecycle.CompactionEnded{WillRetry: e.WillRetry}}
+	case "session_before_tree":
+		if e.Summary {
+			return []lifecycle.Event{lifecycle.SummaryBegan{}}
+		}
+	case "session_tree":
+		return []lifecycle.Event{lifecycle.SummaryEnded{}}
+	case "tool_execution_start":
+		return []lifecycle.Event{lifecycle.ToolBegan{CallID: e.CallID, Tool: e.Tool}}
+	case "tool_execution_end":
+		return []lifecycle.Event{lifecycle.ToolEnded{CallID: e.CallID}}
+	case "ui_prompt_start":
+		return []lifecycle.Event{lifecycle.DialogOpened{}}
+	case "ui_prompt_end":
+		return []lifecycle.Event{lifecycle.DialogClosed{}}
+	case "look":
+		return []lifecycle.Event{lifecycle.Looked{Idle: e.Idle}}
+	}
+	return nil // an event of a newer extension
+}

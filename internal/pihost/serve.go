@@ -1,0 +1,322 @@
+package pihost
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/creachadair/jrpc2"
+	"github.com/creachadair/jrpc2/channel"
+	"github.com/creachadair/jrpc2/handler"
+
+	"switchboard/internal/agent"
+	"switchboard/internal/delivery"
+	"switchboard/internal/exchange"
+	"switchboard/internal/lifecycle"
+	"switchboard/internal/proc"
+	"switchboard/internal/sidecar"
+)
+
+// Options say how to serve one extension.
+type Options struct {
+	Version string                            // of this program
+	Open    func() (exchange.Exchange, error) // opens the exchange; called once, after hello
+	Log     *slog.Logger
+}
+
+// server is one conversation with one extension instance.
+type server struct {
+	opts Options
+	rpc  *jrpc2.Server
+
+	mu      sync.Mutex // guards all below
+	session agent.Session
+	sidecar *sidecar.Sidecar // nil until hello, and without an exchange
+	problem string
+	agent   proc.ID
+	script  *transcript
+	bye     string
+}
+
+// Serve speaks with an extension over in and out until in ends, then leaves
+// the exchange and returns.
+func Serve(in io.ReadCloser, out io.WriteCloser, opts Options) error {
+	s := &server{opts: opts}
+	mux := handler.Map{
+		"hello":    handler.New(s.hello),
+		"event":    handler.New(s.event),
+		"boundary": handler.New(s.boundary),
+		"tool":     handler.New(s.tool),
+		"toolCall": handler.New(s.toolCall),
+		"declined": handler.New(s.declined),
+		"bye":      handler.New(s.goodbye),
+	}
+	s.rpc = jrpc2.NewServer(mux, &jrpc2.ServerOptions{
+		AllowPush:   true,
+		Concurrency: 64, // requests wait for their answers; none may hold up another
+	})
+	s.rpc.Start(channel.Line(in, out))
+	err := s.rpc.Wait()
+	s.leave()
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrClosedPipe) {
+		return nil
+	}
+	return err
+}
+
+// dying is how long a killed Pi may take until its process is gone: its pipes
+// close a moment earlier.
+const dying = 500 * time.Millisecond
+
+// leave gives the session up. A successor is expected after a reload, and
+// whenever Pi lives on without having said why it hung up.
+func (s *server) leave() {
+	s.mu.Lock()
+	sc, reason, id := s.sidecar, s.bye, s.agent
+	s.mu.Unlock()
+	if sc == nil {
+		return
+	}
+	handOver := reason == "reload"
+	if reason == "" {
+		deadline := time.Now().Add(dying)
+		for proc.State(id) != proc.Gone && time.Now().Before(deadline) {
+			time.Sleep(5 * time.Millisecond)
+		}
+		handOver = proc.State(id) != proc.Gone
+	}
+	s.opts.Log.Info("leave", "reason", reason, "handOver", handOver)
+	sc.Leave(handOver)
+}
+
+// hooks are the tools whose calls the extension asks about.
+var hooks = []string{"read", "edit", "write"}
+
+func (s *server) hello(_ context.Context, h hello) (welcome, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w := welcome{Protocol: Protocol, Version: s.opts.Version, Hooks: hooks}
+	if s.sidecar != nil || s.problem != "" {
+		return w, errors.New("hello was said already")
+	}
+	s.opts.Log.Info("hello", "session", h.Session.ID, "extension", h.Version, "mode", h.Mode, "pid", h.PID)
+	if h.Protocol != Protocol {
+		s.problem = fmt.Sprintf("the extension (%s) and the program (%s) don't speak the same protocol; mend it with: switchboard pi install, then /reload", h.Version, s.opts.Version)
+		w.Problem = s.problem
+		return w, nil
+	}
+	if h.Session.ID == "" {
+		return w, errors.New("hello names no session")
+	}
+	store, err := s.opts.Open()
+	if err != nil {
+		s.problem = err.Error()
+		w.Problem = s.problem
+		return w, nil
+	}
+	id, err := proc.Of(h.PID)
+	if err != nil {
+		s.opts.Log.Error("look up pi", "pid", h.PID, "err", err)
+	}
+	s.agent = id
+	s.session = agent.Session{
+		Key: exchange.SessionKey{Host: exchange.PiHost, ID: h.Session.ID}, Name: h.Session.Name, Cwd: h.Cwd,
+		Model: h.Model, Mode: h.Mode, File: h.Session.File, PID: h.PID,
+		Wakes: h.Mode == "tui" || h.Mode == "rpc",
+	}
+	s.script = &transcript{path: h.Session.File}
+	s.sidecar = sidecar.Start(sidecar.Config{
+		Exchange: store, Host: s, Session: s.session, Agent: id, Log: s.opts.Log,
+		Facts: []agent.Event{s.conversationHolds(h.InContext), agent.Lived{Fact: lifecycle.Looked{Idle: h.Idle}}},
+	})
+	return w, nil
+}
+
+// conversationHolds is what it means that Pi has messages in memory. Without a
+// session file that is all there will ever be.
+func (s *server) conversationHolds(ids []string) agent.Event {
+	if s.session.File == "" {
+		return agent.InTranscript{IDs: ids}
+	}
+	return agent.InConversation{IDs: ids}
+}
+
+// errNotReady answers what comes before hello, or without an exchange.
+var errNotReady = errors.New("not connected")
+
+func (s *server) connected() (*sidecar.Sidecar, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sidecar == nil {
+		return nil, errNotReady
+	}
+	return s.sidecar, nil
+}
+
+func (s *server) event(_ context.Context, e hostEvent) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sidecar == nil {
+		return errNotReady
+	}
+	switch e.Type {
+	case "session_info_changed":
+		s.session.Name = e.Name
+		s.sidecar.Event(agent.Described{Session: s.session})
+		return nil
+	case "model_select":
+		s.session.Model = e.Model
+		s.sidecar.Event(agent.Described{Session: s.session})
+		return nil
+	}
+	if len(e.InContext) > 0 {
+		s.sidecar.Event(s.conversationHolds(e.InContext))
+	}
+	for _, fact := range s.facts(e) {
+		s.sidecar.Event(agent.Lived{Fact: fact})
+	}
+	return nil
+}
+
+// expired returns a context that ends when the extension stops waiting.
+func expired(ctx context.Context, sentAt int64, waitMS int) (context.Context, context.CancelFunc) {
+	return context.WithDeadline(ctx, time.UnixMilli(sentAt).Add(time.Duration(waitMS)*time.Millisecond))
+}
+
+func (s *server) boundary(ctx context.Context, b boundary) (*handover, error) {
+	sc, err := s.connected()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := expired(ctx, b.SentAt, b.WaitMS)
+	defer cancel()
+	v, err := sc.Ask(ctx, func(req agent.Request) agent.Event {
+		return agent.BoundaryReached{
+			Req: req, At: agent.Boundary(b.At), ByHuman: b.ByHuman, Open: b.Open, Closed: b.Closed,
+			Tokens: b.Tokens, Window: b.Window,
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	h, ok := v.(*agent.Handover)
+	if !ok || h == nil {
+		return nil, nil
+	}
+	out := wrap(*h)
+	return &out, nil
+}
+
+func wrap(h agent.Handover) handover {
+	return handover{
+		Batch: h.Batch, Continue: h.Continue,
+		Message: message{CustomType: MessageType, Content: h.Text, Display: true, Details: h.Details},
+	}
+}
+
+func (s *server) tool(ctx context.Context, t toolRun) (agent.ToolResult, error) {
+	sc, err := s.connected()
+	if err != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return agent.ToolResult{Text: "switchboard is off: " + s.problem, IsError: true}, nil
+	}
+	v, err := sc.Ask(ctx, func(req agent.Request) agent.Event {
+		return agent.ToolCalled{Req: req, Tool: t.Tool, Params: t.Params}
+	})
+	if err != nil {
+		return agent.ToolResult{}, err
+	}
+	result, ok := v.(agent.ToolResult)
+	if !ok {
+		return result, fmt.Errorf("tool %s got a %T for an answer (this is a bug)", t.Tool, v)
+	}
+	return result, nil
+}
+
+func (s *server) toolCall(ctx context.Context, t toolCall) (agent.Verdict, error) {
+	sc, err := s.connected()
+	if err != nil {
+		return agent.Verdict{}, nil // without an exchange every call may run
+	}
+	ctx, cancel := expired(ctx, t.SentAt, t.WaitMS)
+	defer cancel()
+	v, err := sc.Ask(ctx, func(req agent.Request) agent.Event {
+		return agent.ToolAbout{Req: req, CallID: t.CallID, Tool: t.Tool}
+	})
+	if err != nil {
+		return agent.Verdict{}, err
+	}
+	verdict, _ := v.(agent.Verdict)
+	return verdict, nil
+}
+
+func (s *server) declined(_ context.Context, d declined) error {
+	sc, err := s.connected()
+	if err != nil {
+		return err
+	}
+	sc.Event(agent.Declined{Batch: d.Batch})
+	return nil
+}
+
+func (s *server) goodbye(_ context.Context, b bye) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.bye = b.Reason
+	return nil
+}
+
+// Wake implements sidecar.Host.
+func (s *server) Wake(ctx context.Context, h agent.Handover) (accepted, idle bool, err error) {
+	rsp, err := s.rpc.Callback(ctx, "wake", wrap(h))
+	if err != nil {
+		return false, false, err
+	}
+	var a wakeAnswer
+	if err := rsp.UnmarshalResult(&a); err != nil {
+		return false, false, err
+	}
+	return a.Accepted, a.Idle, nil
+}
+
+// Tell implements sidecar.Host.
+func (s *server) Tell(text string, bad bool) {
+	level := "info"
+	if bad {
+		level = "warning"
+	}
+	s.push("tell", tell{Text: delivery.Line(text, 600), Level: level})
+}
+
+// Status implements sidecar.Host.
+func (s *server) Status(text string) { s.push("status", status{Text: text}) }
+
+func (s *server) push(method string, params any) {
+	if err := s.rpc.Notify(context.Background(), method, params); err != nil {
+		s.opts.Log.Debug("push", "method", method, "err", err) // Pi is gone; so shall we be
+	}
+}
+
+// Transcript implements sidecar.Host.
+func (s *server) Transcript() []string {
+	ids, err := s.script.read()
+	if err != nil {
+		s.opts.Log.Error("read transcript", "err", err)
+	}
+	return ids
+}
+
+// decodeIDs reads the ids out of a message's details.
+func decodeIDs(details json.RawMessage) []string {
+	var d delivery.Details
+	if json.Unmarshal(details, &d) != nil {
+		return nil
+	}
+	return d.IDs
+}
