@@ -1,0 +1,91 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"switchboard/internal/exchange"
+	"switchboard/internal/pihost"
+)
+
+// attachCommand is what the extension starts, one for each session.
+func (a *app) attachCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "attach",
+		Short:   "Serve one Pi session over standard input and output; the extension runs this.",
+		Example: "switchboard attach",
+		Hidden:  true,
+		RunE:    func(c *cobra.Command, _ []string) error { return a.attach(c.Context()) },
+	}
+}
+
+func (a *app) attach(ctx context.Context) error {
+	if off := a.getenv("SWITCHBOARD_DISABLE"); off != "" && off != "0" {
+		return nil
+	}
+	log, closeLog := a.openLog()
+	defer closeLog()
+	served := make(chan error, 1)
+	go func() {
+		served <- pihost.Serve(readCloser(a.stdin), writeCloser(a.stdout), pihost.Options{
+			Version: Version,
+			Open:    func() (exchange.Exchange, error) { return a.openExchange() },
+			Log:     log,
+		})
+	}()
+	select {
+	case err := <-served:
+		return err
+	case <-ctx.Done():
+		// Any death of a sidecar is survived; it need not say goodbye.
+		return ctx.Err()
+	}
+}
+
+// openExchange keeps a nil store from becoming an interface that isn't nil.
+func (a *app) openExchange() (exchange.Exchange, error) {
+	store, err := a.open()
+	if err != nil {
+		return nil, err
+	}
+	return store, nil
+}
+
+// openLog opens the log that SWITCHBOARD_LOG names. Without one, or when it
+// can't be written, the session goes on and nothing is logged.
+func (a *app) openLog() (log *slog.Logger, closeLog func()) {
+	path := a.getenv("SWITCHBOARD_LOG")
+	if path == "" {
+		return slog.New(slog.DiscardHandler), func() {}
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		a.note("switchboard: SWITCHBOARD_LOG: %s", err)
+		return slog.New(slog.DiscardHandler), func() {}
+	}
+	h := slog.NewJSONHandler(f, &slog.HandlerOptions{Level: slog.LevelDebug})
+	return slog.New(h).With("pid", fmt.Sprint(os.Getpid())), func() { _ = f.Close() }
+}
+
+func readCloser(r io.Reader) io.ReadCloser {
+	if rc, ok := r.(io.ReadCloser); ok {
+		return rc
+	}
+	return io.NopCloser(r)
+}
+
+type nopCloser struct{ io.Writer }
+
+func (nopCloser) Close() error { return nil }
+
+func writeCloser(w io.Writer) io.WriteCloser {
+	if wc, ok := w.(io.WriteCloser); ok {
+		return wc
+	}
+	return nopCloser{w}
+}
