@@ -166,27 +166,34 @@ export default function switchboard(pi: ExtensionAPI): void {
 	}
 
 	/** Starts a turn with what the sidecar hands over, if Pi is at rest. */
-	function wake(h: Handover): { accepted: boolean; idle: boolean } {
-		if (!ctx || !ready) return { accepted: false, idle: true };
-		if (!ctx.isIdle() || (ctx.mode !== "tui" && ctx.mode !== "rpc")) return { accepted: false, idle: false };
-		pi.sendMessage(h.message, { triggerTurn: true });
-		const idle = ctx.isIdle();
-		if (!idle) for (const id of h.message.details.ids) handed.add(id);
-		return { accepted: !idle, idle };
+	function wake(h: Handover): void {
+		let accepted = false;
+		let idle = true;
+		if (ctx && ready) {
+			idle = ctx.isIdle();
+			if (idle && (ctx.mode === "tui" || ctx.mode === "rpc")) {
+				pi.sendMessage(h.message, { triggerTurn: true });
+				idle = ctx.isIdle();
+				accepted = !idle;
+				if (accepted) for (const id of h.message.details.ids) handed.add(id);
+			}
+		}
+		link?.notify("woken", { batch: h.batch, accepted, idle });
 	}
 
-	function asked(method: string, params: any): unknown {
+	/** Does what the sidecar says; what a newer one may say is ignored. */
+	function obey(method: string, params: any): void {
 		switch (method) {
 			case "wake":
-				return wake(params);
+				wake(params);
+				return;
 			case "tell":
 				tell(params.text, params.level);
-				return undefined;
+				return;
 			case "status":
 				ctx?.ui.setStatus(STATUS, params.text || undefined);
-				return undefined;
+				return;
 		}
-		throw new Error(`unknown method ${method}`);
 	}
 
 	pi.on("session_start", (_e, c) => {
@@ -199,7 +206,7 @@ export default function switchboard(pi: ExtensionAPI): void {
 				return;
 			}
 			registerTools(here);
-			link = new Link(found.path, { started: hello, asked, fault });
+			link = new Link(found.path, { started: hello, told: obey, fault });
 			link.start();
 			looking = setInterval(() => safely(look), LOOK_MS);
 			looking.unref();
@@ -244,6 +251,8 @@ export default function switchboard(pi: ExtensionAPI): void {
 
 	pi.on("before_agent_start", async (e: any, c) => {
 		link?.refresh();
+		// What was due came with the wake that starts this run.
+		if (e.messageType === "custom" && e.message?.customType === MESSAGE) return undefined;
 		const h = await due("before-run", { byHuman: e.messageType !== "custom" }, c);
 		return h && { message: h.message };
 	});

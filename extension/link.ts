@@ -15,8 +15,8 @@ type Pending = { resolve: (value: any) => void; method: string };
 export interface LinkEvents {
 	/** A new child runs: introduce yourself. */
 	started(): void;
-	/** The sidecar asks for something; the answer goes back to it. */
-	asked(method: string, params: any): unknown;
+	/** The sidecar says something. */
+	told(method: string, params: any): void;
 	/** Something is wrong. Each kind is worth telling once. */
 	fault(kind: "died" | "deaf" | "spawn", text: string): void;
 }
@@ -172,24 +172,13 @@ export class Link {
 		}
 		this.deaf = false;
 		if (m.method !== undefined) {
-			this.answer(m);
+			this.events.told(m.method, m.params);
 			return;
 		}
 		const p = this.pending.get(m.id);
 		this.pending.delete(m.id);
 		if (p) p.resolve(m.result ?? undefined);
 		else if (m.result?.batch) this.notify("declined", { batch: m.result.batch });
-	}
-
-	private answer(m: any): void {
-		let result: unknown = null;
-		try {
-			result = this.events.asked(m.method, m.params) ?? null;
-		} catch (err) {
-			if (m.id !== undefined) this.write({ jsonrpc: "2.0", id: m.id, error: { code: -32000, message: String(err) } });
-			return;
-		}
-		if (m.id !== undefined) this.write({ jsonrpc: "2.0", id: m.id, result: result as any });
 	}
 
 	/** Nothing may escape from a callback: it would end Pi. */

@@ -17,7 +17,7 @@ import (
 // layers, from the bottom. A package imports only from layers below its own,
 // or from its own where the row says so.
 var layers = [][]string{
-	{"atomicfile", "filelock", "proc", "bell", "repo", "extension"},
+	{"atomicfile", "filelock", "proc", "bell", "repo", "shellquote", "extension"},
 	{"lifecycle", "delivery", "phonebook"},
 	{"exchange", "exchange/memstore", "exchange/dirstore", "exchange/exchangetest"},
 	{"agent"},

@@ -2,10 +2,7 @@
 
 package bell
 
-import (
-	"fmt"
-	"path/filepath"
-)
+import "fmt"
 
 // Bell never rings on this system: its owner hears of news when it looks.
 type Bell struct{}
@@ -23,11 +20,3 @@ func (b *Bell) Close() error { return nil }
 
 // Ring returns ErrNobody.
 func Ring(path string) error { return fmt.Errorf("ring bell %s: %w", path, ErrNobody) }
-
-// Path returns dir/name. With no socket there, it may be of any length.
-func Path(dir, name string) (string, error) {
-	if err := checkName(name); err != nil {
-		return "", fmt.Errorf("path of bell: %w", err)
-	}
-	return filepath.Join(dir, name), nil
-}

@@ -14,7 +14,7 @@ const MaxPath = 100
 // checkName refuses a name that isn't that of a file in a folder.
 func checkName(name string) error {
 	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\\\x00") {
-		return fmt.Errorf("not a file name: %q", name)
+		return fmt.Errorf("name of a bell is not a file name: %q", name)
 	}
 	return nil
 }

@@ -4,8 +4,10 @@ import "testing"
 
 func TestPathRefusesNames(t *testing.T) {
 	for _, name := range []string{"", ".", "..", "a/b", "../a", `a\b`, "a\x00"} {
-		if path, err := Path(t.TempDir(), name); err == nil {
-			t.Errorf("Path(dir, %q) = %q, want an error", name, path)
+		for which, f := range map[string]func(dir, name string) (string, error){"Path": Path, "Place": Place} {
+			if path, err := f(t.TempDir(), name); err == nil {
+				t.Errorf("%s(dir, %q) = %q, want an error", which, name, path)
+			}
 		}
 	}
 }

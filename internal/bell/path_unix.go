@@ -15,6 +15,10 @@ import (
 	"syscall"
 )
 
+// Sockets is whether bells are sockets in the file system, whose paths have a
+// limit.
+const Sockets = true
+
 // Path returns where the bell called name in the folder dir, an absolute path,
 // shall be: dir/name when that is short enough (see MaxPath), else a name
 // derived from it in a short private folder, which Path creates:
@@ -25,8 +29,21 @@ import (
 // Two processes may have different environments: publish what Path returned
 // instead of working it out again elsewhere.
 func Path(dir, name string) (string, error) {
+	path, err := Place(dir, name)
+	if err == nil && path != filepath.Join(dir, name) {
+		err = makePrivate(filepath.Dir(path))
+	}
+	if err != nil {
+		return "", err
+	}
+	return path, nil
+}
+
+// Place returns what Path would, and makes nothing. It says what Path could
+// not use; whether a folder that isn't there can be made, only making it shows.
+func Place(dir, name string) (string, error) {
 	if err := checkName(name); err != nil {
-		return "", fmt.Errorf("path of bell: %w", err)
+		return "", err
 	}
 	path := filepath.Join(dir, name)
 	if len(path) < MaxPath {
@@ -41,16 +58,20 @@ func Path(dir, name string) (string, error) {
 		if checkPath(path) != nil {
 			continue
 		}
-		err := makePrivate(dir)
+		err := checkPrivate(dir)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // XDG_RUNTIME_DIR can outlive the login that had it
+			// XDG_RUNTIME_DIR can outlive the login that had it.
+			if _, err := os.Stat(filepath.Dir(dir)); err != nil {
+				continue
+			}
+			err = nil // not made yet
 		}
 		if err != nil {
-			return "", fmt.Errorf("path of bell: %w", err)
+			return "", err
 		}
 		return path, nil
 	}
-	return "", fmt.Errorf("path of bell: %s is too long, and no shorter folder was found; set XDG_RUNTIME_DIR or TMPDIR to one", path)
+	return "", fmt.Errorf("path of a bell is too long, and no shorter folder was found; set XDG_RUNTIME_DIR or TMPDIR to one: %s", path)
 }
 
 // checkPath refuses what can't be the path of a bell. Relative ones would depend
@@ -77,13 +98,17 @@ func shortFolders() []string {
 	return dirs
 }
 
-// makePrivate creates dir if needed, and makes sure that it is a folder of ours
-// which nobody else can use. In a shared folder such as /tmp somebody else may
-// have been there first.
+// makePrivate creates dir if needed, and makes sure that it is private.
 func makePrivate(dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
+	return checkPrivate(dir)
+}
+
+// checkPrivate makes sure that dir is a folder of ours which nobody else can
+// use. In a shared folder such as /tmp somebody else may have been there first.
+func checkPrivate(dir string) error {
 	info, err := os.Lstat(dir)
 	if err != nil {
 		return err

@@ -75,7 +75,15 @@ func TestPathFallback(t *testing.T) {
 			if err := tt.prepare(run); err != nil {
 				t.Fatal(err)
 			}
+			before, _ := os.Lstat(folder(run))
+			place, placeErr := Place(long, "a")
+			if after, _ := os.Lstat(folder(run)); (before == nil) != (after == nil) {
+				t.Error("Place made a folder")
+			}
 			a, err := Path(long, "a")
+			if place != a || (placeErr == nil) != (err == nil) {
+				t.Errorf("Place = %q, %v; Path = %q, %v", place, placeErr, a, err)
+			}
 			if (err == nil) != tt.ok {
 				t.Fatalf("Path = %q, %v; want ok %v", a, err, tt.ok)
 			}

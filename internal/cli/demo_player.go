@@ -118,7 +118,7 @@ func (p *player) startSidecar() {
 	}
 	p.sidecar = c
 	p.sidecars++
-	p.rpc = jrpc2.NewClient(channel.Line(c.stdout, c.stdin), &jrpc2.ClientOptions{OnCallback: p.asked, OnNotify: p.told})
+	p.rpc = jrpc2.NewClient(channel.Line(c.stdout, c.stdin), &jrpc2.ClientOptions{OnNotify: p.told})
 	var welcome struct {
 		Problem string `json:"problem"`
 	}
@@ -140,28 +140,32 @@ func (p *player) owner() int {
 	return 0
 }
 
-// asked answers the sidecar's requests: there is only wake.
-func (p *player) asked(_ context.Context, req *jrpc2.Request) (any, error) {
-	if req.Method() != "wake" {
-		return nil, jrpc2.MethodNotFound.Err()
-	}
-	var h handedOver
-	if err := req.UnmarshalParams(&h); err != nil {
-		return nil, err
-	}
+// answerWake starts a turn with what the sidecar hands over, if the session is at
+// rest, and says so.
+func (p *player) answerWake(h handedOver) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.idle {
+	accepted := p.idle
+	if accepted {
+		p.idle = false
+	} else {
 		p.refused++
-		return fields{"accepted": false, "idle": false}, nil
 	}
-	p.idle = false
-	p.wakes <- h
-	return fields{"accepted": true, "idle": false}, nil
+	p.mu.Unlock()
+	if err := p.rpc.Notify(p.demo.ctx, "woken", fields{"batch": h.Batch, "accepted": accepted, "idle": false}); err != nil {
+		return // the sidecar is gone; the demo sees that by itself
+	}
+	if accepted {
+		p.wakes <- h
+	}
 }
 
-// told shows what the sidecar has for the session's human.
+// told takes what the sidecar says: a wake, or a line for the session's human.
 func (p *player) told(req *jrpc2.Request) {
+	var h handedOver
+	if req.Method() == "wake" && req.UnmarshalParams(&h) == nil {
+		go p.answerWake(h) // the client reads nothing else while it is in here
+		return
+	}
 	var line struct {
 		Text string `json:"text"`
 	}

@@ -6,7 +6,9 @@ import (
 	"os"
 	"strings"
 
+	"switchboard/internal/atomicfile"
 	"switchboard/internal/pihost"
+	"switchboard/internal/shellquote"
 )
 
 // pi examines Pi and what of ours is in it.
@@ -19,8 +21,8 @@ func (x *examination) pi(ctx context.Context) {
 	}
 	if _, err := os.Stat(ext.AgentDir); err != nil {
 		x.add("agent dir", fine, "%s is not there yet: made by Pi or by install", ext.AgentDir)
-	} else if !writable(ext.AgentDir) {
-		x.mend("agent dir", "chmod u+rwx "+pihost.ShellQuote(ext.AgentDir), "%s is not writable", ext.AgentDir)
+	} else if !atomicfile.Writable(ext.AgentDir) {
+		x.mend("agent dir", "chmod u+rwx "+shellquote.Quote(ext.AgentDir), "%s is not writable", ext.AgentDir)
 	} else {
 		x.add("agent dir", fine, "%s", ext.AgentDir)
 	}
@@ -35,7 +37,7 @@ func (x *examination) piProgram(ctx context.Context) {
 	case errors.Is(err, pihost.ErrNoPi):
 		x.mend("pi", "", "there is no pi in PATH; install Pi %s or later, or add its folder to PATH", pihost.OldestPi)
 	case err != nil:
-		x.mend("pi", pihost.ShellQuote(pi.Path)+" --version", "%s", err)
+		x.mend("pi", shellquote.Quote(pi.Path)+" --version", "%s", err)
 	case !pi.Supported():
 		x.mend("pi", "", "%s is version %s; the extension needs %s or later: update Pi", pi.Path, pi.Version, pihost.OldestPi)
 	default:

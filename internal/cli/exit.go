@@ -13,6 +13,7 @@ import (
 	"switchboard/internal/exchange/dirstore"
 	"switchboard/internal/phonebook"
 	"switchboard/internal/pihost"
+	"switchboard/internal/shellquote"
 )
 
 // The exit codes. Scripts rely on them: they are added to, never changed.
@@ -76,7 +77,7 @@ func anID(book phonebook.Book) string {
 	if len(book) == 0 {
 		return "LOCATOR"
 	}
-	return pihost.ShellQuote(book[0].ID)
+	return shellquote.Quote(book[0].ID)
 }
 
 // explain turns an error into exit code, message and hint. The message is one

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"switchboard/internal/atomicfile"
+	"switchboard/internal/shellquote"
 )
 
 const (
@@ -252,7 +253,7 @@ func (e Extension) there() ([]string, error) {
 	case err != nil:
 		return nil, err
 	case !info.IsDir():
-		return nil, &MendError{Problem: dir + " is a link or a file that install did not make, and is left alone", Mend: "rm " + ShellQuote(dir)}
+		return nil, &MendError{Problem: dir + " is a link or a file that install did not make, and is left alone", Mend: "rm " + shellquote.Quote(dir)}
 	}
 	var out []string
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {

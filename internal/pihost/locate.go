@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"switchboard/internal/atomicfile"
+	"switchboard/internal/shellquote"
 )
 
 // AgentDir is where Pi keeps a user's settings, sessions and extensions: as
@@ -124,7 +125,7 @@ func Clashes(agentDir string) []Clash {
 			continue
 		}
 		if c, ok := suspect(path, e.Name(), path); ok {
-			c.Mend = "rm -r " + ShellQuote(path)
+			c.Mend = "rm -r " + shellquote.Quote(path)
 			out = append(out, c)
 		}
 	}
@@ -134,7 +135,7 @@ func Clashes(agentDir string) []Clash {
 			path = filepath.Join(agentDir, path)
 		}
 		if c, ok := suspect(source, source, path); ok {
-			c.Mend = "pi remove " + ShellQuote(source)
+			c.Mend = "pi remove " + shellquote.Quote(source)
 			out = append(out, c)
 		}
 	}
@@ -218,16 +219,6 @@ func sources(agentDir string) []string {
 		}
 	}
 	return out
-}
-
-// ShellQuote makes a path safe to paste into a shell.
-func ShellQuote(s string) string {
-	if s != "" && !strings.ContainsFunc(s, func(r rune) bool {
-		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("/._-+:@%", r))
-	}) {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
 // Runnable reports why the program at path can't be run; nil if it can.

@@ -87,8 +87,10 @@ type message struct {
 	Details    delivery.Details `json:"details"`
 }
 
-// wakeAnswer is what the extension did with a wake.
-type wakeAnswer struct {
+// woken is what the extension did with a wake. It is a notification and not an
+// answer, so that it keeps its place among the events.
+type woken struct {
+	Batch    int  `json:"batch"`
 	Accepted bool `json:"accepted"`
 	Idle     bool `json:"idle"`
 }

@@ -54,6 +54,7 @@ func Serve(in io.ReadCloser, out io.WriteCloser, opts Options) error {
 		"tool":     handler.New(s.tool),
 		"toolCall": handler.New(s.toolCall),
 		"declined": handler.New(s.declined),
+		"woken":    handler.New(s.woken),
 		"bye":      handler.New(s.goodbye),
 	}
 	s.rpc = jrpc2.NewServer(mux, &jrpc2.ServerOptions{
@@ -272,18 +273,17 @@ func (s *server) goodbye(_ context.Context, b bye) error {
 	return nil
 }
 
-// Wake implements sidecar.Host.
-func (s *server) Wake(ctx context.Context, h agent.Handover) (accepted, idle bool, err error) {
-	rsp, err := s.rpc.Callback(ctx, "wake", wrap(h))
+func (s *server) woken(_ context.Context, w woken) error {
+	sc, err := s.connected()
 	if err != nil {
-		return false, false, err
+		return err
 	}
-	var a wakeAnswer
-	if err := rsp.UnmarshalResult(&a); err != nil {
-		return false, false, err
-	}
-	return a.Accepted, a.Idle, nil
+	sc.Event(agent.WakeAnswered{Batch: w.Batch, Accepted: w.Accepted, Idle: w.Idle})
+	return nil
 }
+
+// Wake implements sidecar.Host.
+func (s *server) Wake(h agent.Handover) { s.push("wake", wrap(h)) }
 
 // Tell implements sidecar.Host.
 func (s *server) Tell(text string, bad bool) {

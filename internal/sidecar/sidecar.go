@@ -16,12 +16,11 @@ import (
 )
 
 // Host is the program that runs the agent, as far as a sidecar needs it.
-// Implementations are called from the sidecar's goroutine and must not block,
-// except Wake, which has a goroutine of its own.
+// Implementations are called from the sidecar's goroutine and must not block.
 type Host interface {
-	// Wake asks to start a turn with a handover, and reports whether that
-	// happened and whether the host is idle afterwards.
-	Wake(ctx context.Context, h agent.Handover) (accepted, idle bool, err error)
+	// Wake asks to start a turn with a handover. What came of it arrives as
+	// agent.WakeAnswered, in its place among the events.
+	Wake(h agent.Handover)
 	// Tell shows the human one line; bad means that something is wrong.
 	Tell(text string, bad bool)
 	// Status sets the line at the foot of the screen; empty clears it.
@@ -329,7 +328,8 @@ func (s *Sidecar) do(effect agent.Effect) {
 		s.cfg.Log.Info("post", "msg", e.Message.ID, "to", e.To.ID, "err", err)
 		s.handle(agent.Posted{Req: e.Req, ID: e.Message.ID, Err: err})
 	case agent.Wake:
-		s.work.Go(func() { s.wake(e.Handover) })
+		s.cfg.Log.Info("wake", "msg", e.Handover.Details.IDs)
+		s.cfg.Host.Wake(e.Handover)
 	case agent.Settle:
 		s.cfg.Log.Info("settle", "msg", e.IDs)
 		if err := s.lease.Settle(e.IDs...); err != nil {
@@ -346,12 +346,6 @@ func (s *Sidecar) do(effect agent.Effect) {
 	case agent.Status:
 		s.cfg.Host.Status(e.Text)
 	}
-}
-
-func (s *Sidecar) wake(h agent.Handover) {
-	accepted, idle, err := s.cfg.Host.Wake(s.ctx, h)
-	s.cfg.Log.Info("wake", "msg", h.Details.IDs, "accepted", accepted, "err", err)
-	s.Event(agent.WakeAnswered{Batch: h.Batch, Accepted: accepted, Idle: idle || err != nil})
 }
 
 func (s *Sidecar) publish(r exchange.Record) {

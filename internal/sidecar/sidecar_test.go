@@ -28,12 +28,11 @@ type host struct {
 	status string
 }
 
-func (h *host) Wake(_ context.Context, o agent.Handover) (accepted, idle bool, err error) {
+func (h *host) Wake(o agent.Handover) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.taken = append(h.taken, o.Details.IDs...)
 	h.unread = append(h.unread, o.Details.IDs...)
-	return true, false, nil
 }
 
 func (h *host) Tell(text string, _ bool) {

@@ -6,7 +6,9 @@ package dirstore
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -38,7 +40,11 @@ func Open(root, program string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Store{root: real, program: program, tails: make(map[exchange.TeamID]tail)}, nil
+	return newStoreAt(real, program), nil
+}
+
+func newStoreAt(real, program string) *Store {
+	return &Store{root: real, program: program, tails: make(map[exchange.TeamID]tail)}
 }
 
 // Root is the directory, symbolic links resolved.
@@ -78,6 +84,15 @@ func writeJSON(path string, v any) error {
 	return atomicfile.Write(path, append(data, '\n'))
 }
 
+// list reads one of the store's folders. In one that isn't there is nothing.
+func (s *Store) list(parts ...string) ([]os.DirEntry, error) {
+	entries, err := os.ReadDir(s.path(parts...))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return entries, err
+}
+
 // jsonName returns the name of a JSON file without its ending, and whether the
 // entry is one that may be ours at all.
 func jsonName(e os.DirEntry) (string, bool) {
@@ -88,8 +103,10 @@ func jsonName(e os.DirEntry) (string, bool) {
 // bellPath is where a session's owner listens. It has a name per generation,
 // since an old and a new owner overlap.
 func (s *Store) bellPath(generation string) (string, error) {
-	return bell.Path(s.path(bellsDir), strings.ToLower(generation)+".sock")
+	return bell.Path(s.path(bellsDir), bellName(generation))
 }
+
+func bellName(generation string) string { return strings.ToLower(generation) + ".sock" }
 
 // Ring wakes the owners of sessions.
 func (s *Store) Ring(keys ...exchange.SessionKey) {

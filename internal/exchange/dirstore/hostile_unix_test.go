@@ -155,6 +155,23 @@ func TestStrangersAreLeftAlone(t *testing.T) {
 		{filepath.Join(inboxesDir, "away"), mailPlants}, // an absent session's
 		{sessionsDir, recordPlants},
 		{inboxesDir, []plant{{"stray.txt", holding("x"), "not an inbox"}, {"stray", link, "not an inbox"}, {"stray pipe", pipe, "not an inbox"}}},
+		{journalsDir, []plant{
+			{"notes.txt", holding("x"), "not a team's journal"},
+			{"a b.jsonl", holding("x"), "not a team's journal"},
+			{"x.jsonl", pipe, "not a team's journal"},
+			{"x.lock", folder, "not a team's journal"},
+		}},
+		{ownersDir, []plant{
+			{"notes.txt", holding("x"), "not an owner's"},
+			{".lock", holding(""), "not an owner's"},
+			{"x y.beat", holding("x"), "not an owner's"},
+			{"x.lock", link, "not an owner's"},
+			{"x.beat", folder, "not an owner's"},
+		}},
+		{memoryDir, []plant{{"notes.txt", holding("x"), "not a session's memory"}, {"x.json", link, "not a session's memory"}, {"\xff.json", holding("x"), "not a session's memory"}}},
+		{bellsDir, []plant{
+			{"{lower}.sock", holding("x"), "not a bell"}, {"x.sock", socket, "not a bell"}, {"{lower}", socket, "not a bell"}, {"{id}.sock", socket, "not a bell"},
+		}},
 		{"", []plant{{"notes.txt", holding("x"), "not Switchboard's"}, {"stranger", folder, "not Switchboard's"}, {"root pipe", pipe, "not Switchboard's"}}},
 	}
 	var paths []string

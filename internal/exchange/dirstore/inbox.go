@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/oklog/ulid/v2"
 
@@ -91,4 +92,49 @@ func (s *Store) Waiting(key exchange.SessionKey) ([]delivery.Message, error) {
 	}
 	slices.SortFunc(out, func(a, b delivery.Message) int { return strings.Compare(a.ID, b.ID) })
 	return out, nil
+}
+
+// Mailbox is one inbox, seen from outside.
+type Mailbox struct {
+	Slug     string
+	Messages int       // by their names: also those that can't be read
+	Oldest   time.Time // when the first of them was sent; zero without messages
+	Live     bool      // its session is on the roster
+}
+
+// Mailboxes lists the inboxes there are, those of sessions that left too.
+// Nothing is removed.
+func (s *Store) Mailboxes() ([]Mailbox, error) {
+	boxes, err := s.list(inboxesDir)
+	if err != nil {
+		return nil, err
+	}
+	var out []Mailbox
+	for _, box := range boxes {
+		if !box.IsDir() {
+			continue
+		}
+		m := Mailbox{Slug: box.Name()}
+		entries, _ := s.list(inboxesDir, m.Slug) // else Problems lists it
+		for _, e := range entries {
+			id, ok := jsonName(e)
+			if !ok || !validID(id) {
+				continue
+			}
+			if sent := sentAt(id); m.Messages == 0 || sent.Before(m.Oldest) {
+				m.Oldest = sent
+			}
+			m.Messages++
+		}
+		x, err := s.session(m.Slug)
+		m.Live = err == nil && x.Presence != exchange.Gone
+		out = append(out, m)
+	}
+	return out, nil
+}
+
+// sentAt is when a message was sent, by its id.
+func sentAt(id string) time.Time {
+	u, _ := ulid.ParseStrict(id) // ids were checked by validID
+	return u.Timestamp()
 }

@@ -28,6 +28,7 @@ type lease struct {
 
 	mu       sync.Mutex // guards all below
 	released bool
+	beaten   time.Time // the last beat
 	inbox    watched
 }
 
@@ -77,8 +78,10 @@ func (l *lease) Publish(r exchange.Record) error {
 	r.Program = l.store.program
 	r.Updated = now()
 	// The beat comes first: a record without one looks like a dead owner's.
-	if err := l.beatLocked(false); err != nil {
-		return err
+	if time.Since(l.beaten) >= exchange.BeatEvery {
+		if err := l.beatLocked(false); err != nil {
+			return err
+		}
 	}
 	return writeJSON(l.store.recordPath(l.slug), r)
 }
@@ -100,6 +103,7 @@ func (l *lease) Beat() error {
 func (l *lease) beatLocked(released bool) error {
 	b := newBeat(l.generation)
 	b.Released = released
+	l.beaten = time.Now()
 	return writeJSON(l.store.beatPath(l.slug), b)
 }
 

@@ -67,9 +67,10 @@ func (s *Store) presence(r exchange.Record) (exchange.Presence, beat) {
 	return exchange.Live, b
 }
 
-// Sessions implements exchange.Exchange.
-func (s *Store) Sessions() ([]exchange.Session, error) {
-	entries, err := os.ReadDir(s.path(sessionsDir))
+// Census lists the sessions of all records, those that are Gone too, by joining
+// time. Nothing is removed.
+func (s *Store) Census() ([]exchange.Session, error) {
+	entries, err := s.list(sessionsDir)
 	if err != nil {
 		return nil, err
 	}
@@ -79,31 +80,42 @@ func (s *Store) Sessions() ([]exchange.Session, error) {
 		if !ok {
 			continue
 		}
-		r, err := s.readRecord(slug)
-		if err != nil {
-			continue // unreadable or not ours: Problems lists it
+		if x, err := s.session(slug); err == nil { // else Problems lists it
+			out = append(out, x)
 		}
-		p, b := s.presence(r)
-		if p == exchange.Gone {
-			s.prune(r)
-			continue
-		}
-		out = append(out, exchange.Session{Record: r, Presence: p, LastBeat: b.Wall})
 	}
 	slices.SortStableFunc(out, func(a, b exchange.Session) int { return a.Joined.Compare(b.Joined) })
 	return out, nil
 }
 
+// Sessions implements exchange.Exchange.
+func (s *Store) Sessions() ([]exchange.Session, error) {
+	all, err := s.Census()
+	return slices.DeleteFunc(all, func(x exchange.Session) bool {
+		gone := x.Presence == exchange.Gone
+		if gone {
+			s.prune(x.Record)
+		}
+		return gone
+	}), err
+}
+
 // Session implements exchange.Exchange.
 func (s *Store) Session(key exchange.SessionKey) (exchange.Session, error) {
-	r, err := s.readRecord(key.Slug())
-	if err != nil { // none, damaged, or not ours: Sessions leaves it out too
+	x, err := s.session(key.Slug())
+	if err != nil || x.Presence == exchange.Gone { // without a record, with a damaged one or another's: Sessions leaves it out too
 		return exchange.Session{}, exchange.ErrGone
+	}
+	return x, nil
+}
+
+// session is the session whose record lies under a slug, whatever became of it.
+func (s *Store) session(slug string) (exchange.Session, error) {
+	r, err := s.readRecord(slug)
+	if err != nil {
+		return exchange.Session{}, err
 	}
 	p, b := s.presence(r)
-	if p == exchange.Gone {
-		return exchange.Session{}, exchange.ErrGone
-	}
 	return exchange.Session{Record: r, Presence: p, LastBeat: b.Wall}, nil
 }
 

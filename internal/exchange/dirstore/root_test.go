@@ -56,6 +56,17 @@ func TestRoot(t *testing.T) {
 			t.Errorf("%s: Root: %v, want a RootError that names %s and a command", tt.name, err, tt.err)
 		}
 	}
+	for source, env := range map[string]map[string]string{
+		"SWITCHBOARD_DIR":    {"SWITCHBOARD_DIR": at("s"), "PI_TELECOM_DIR": at("s")},
+		"PI_TELECOM_DIR":     {"PI_TELECOM_DIR": at("t"), "PI_TOUCHTONE_HOME": at("t")},
+		"PI_TOUCHTONE_HOME":  {"PI_TOUCHTONE_HOME": legacy("old")},
+		"XDG_STATE_HOME":     {"PI_TOUCHTONE_HOME": "p", "XDG_STATE_HOME": at("used")},
+		"the home directory": {"XDG_STATE_HOME": at("unused")},
+	} {
+		if got := RootSource(func(name string) string { return env[name] }, at("old")); got != source {
+			t.Errorf("RootSource with %v = %q, want %q", env, got, source)
+		}
+	}
 	if _, err := os.Stat(legacy("new")); err == nil {
 		t.Error("Root made a folder")
 	}

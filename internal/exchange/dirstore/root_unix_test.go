@@ -18,8 +18,14 @@ import (
 // nasty is a folder name that a shell would take apart.
 const nasty = "it's a \"root\" $HOME `x` \\ *;#"
 
+// wantRootError opens a root that can't be opened. Who only looks at it must
+// give the same advice.
 func wantRootError(t *testing.T, root, problem string) *RootError {
 	t.Helper()
+	r, lookErr := Inspect(root)
+	if r.Store != nil {
+		_, lookErr = r.Store.Folders()
+	}
 	_, err := Open(root, "test")
 	var re *RootError
 	if !errors.As(err, &re) {
@@ -27,6 +33,10 @@ func wantRootError(t *testing.T, root, problem string) *RootError {
 	}
 	if !strings.Contains(re.Problem, problem) || re.Mend == "" {
 		t.Errorf("Open: problem %q, mended with %q; want %q and a command", re.Problem, re.Mend, problem)
+	}
+	var looked *RootError
+	if !errors.As(lookErr, &looked) || looked.Path != re.Path || looked.Mend != re.Mend || !strings.Contains(looked.Problem, problem) {
+		t.Errorf("Inspect: %v; Open: %v", lookErr, err)
 	}
 	return re
 }
@@ -78,7 +88,7 @@ func TestOpenRefusesWhatOthersCouldUse(t *testing.T) {
 	root := filepath.Join(t.TempDir(), nasty)
 	mkdir(t, root, 0o755)
 	writeFile(t, filepath.Join(root, "something"), "x")
-	re := wantRootError(t, root, "other users can use it (mode 0755)")
+	re := wantRootError(t, root, "can be used by other users (mode 0755)")
 	if !strings.Contains(re.Error(), re.Mend) {
 		t.Errorf("%q does not say how to mend it", re)
 	}
@@ -148,7 +158,10 @@ func TestOpenResolvesLinks(t *testing.T) {
 	if err := os.Symlink(shared, other); err != nil {
 		t.Fatal(err)
 	}
-	mend(t, wantRootError(t, other, "other users can use it"), other)
+	if r, _ := Inspect(link); r.Root != want || r.Store == nil {
+		t.Errorf("Inspect = %+v, want the root %q", r, want)
+	}
+	mend(t, wantRootError(t, other, "can be used by other users"), other)
 }
 
 func TestOpenWithSomethingInTheWay(t *testing.T) {
@@ -182,8 +195,13 @@ func TestOpenWithSomethingInTheWay(t *testing.T) {
 
 func TestOpenWhereNothingCanBeWritten(t *testing.T) {
 	if _, err := os.Stat("/proc/self"); err == nil {
-		wantRootError(t, "/proc/switchboard/root", "cannot be created")
-		wantRootError(t, "/proc/self", "") // not ours to close, or not ours to write
+		// Not ours to make, to close or to write. Only trying shows it to root.
+		for _, root := range []string{"/proc/switchboard/root", "/proc/self"} {
+			var re *RootError
+			if _, err := Open(root, "test"); !errors.As(err, &re) || re.Mend == "" {
+				t.Errorf("Open(%s): %v, want a RootError with a command", root, err)
+			}
+		}
 	}
 	if os.Geteuid() != 0 {
 		root := filepath.Join(t.TempDir(), nasty)
