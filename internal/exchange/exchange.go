@@ -206,6 +206,10 @@ type Lease interface {
 	// Published reports whether the record is still there as this owner wrote
 	// it: folders get cleaned by others.
 	Published() bool
+	// Lost reports whether the ownership came to nothing because its place was
+	// removed, so that another process can own the session too. The lease is
+	// then released without a trace, and the session is to be owned anew.
+	Lost() bool
 	// Beat says that the owner is there. It disturbs nobody.
 	Beat() error
 	// Rings delivers after others wrote something for this session. It carries

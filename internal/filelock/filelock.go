@@ -53,6 +53,20 @@ const (
 // LockUntil is TryLock that tries until deadline before it gives up with
 // ErrHeld. It tries at least once. Who waits longest has no precedence.
 func LockUntil(path string, deadline time.Time) (*Lock, error) {
+	for {
+		l, err := lockOnce(path, deadline)
+		// Somebody removed or replaced the file while we waited for it: what
+		// we hold then excludes nobody.
+		if err != nil || l.Current() {
+			return l, err
+		}
+		if err := l.Unlock(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func lockOnce(path string, deadline time.Time) (*Lock, error) {
 	file, err := open(path)
 	if err != nil {
 		return nil, fmt.Errorf("lock %s: %w", path, err)
@@ -70,6 +84,14 @@ func LockUntil(path string, deadline time.Time) (*Lock, error) {
 		// Half to all of it, so that waiters don't come back together.
 		time.Sleep(min(left, wait/2+rand.N(wait/2)))
 	}
+}
+
+// Current reports whether the path still names the file that is locked. When a
+// clean-up has removed it, the lock excludes nobody any more.
+func (l *Lock) Current() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.closed && same(l.file, l.path)
 }
 
 // Unlock lets the lock go. Only the first call does something.

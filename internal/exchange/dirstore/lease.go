@@ -40,6 +40,12 @@ const pruneTime = 100 * time.Millisecond
 func (s *Store) Own(key exchange.SessionKey) (exchange.Lease, error) {
 	slug := key.Slug()
 	lock, err := filelock.LockUntil(s.lockPath(slug), time.Now().Add(pruneTime))
+	if errors.Is(err, fs.ErrNotExist) { // the root was removed under us
+		if _, err := prepare(s.root); err != nil {
+			return nil, err
+		}
+		lock, err = filelock.LockUntil(s.lockPath(slug), time.Now().Add(pruneTime))
+	}
 	if errors.Is(err, filelock.ErrHeld) {
 		// Not being able to say who is no reason to hide that somebody does.
 		r, _ := s.readRecord(slug)
@@ -89,6 +95,20 @@ func (l *lease) Publish(r exchange.Record) error {
 func (l *lease) Published() bool {
 	r, err := l.store.readRecord(l.slug)
 	return err == nil && r.Generation == l.generation
+}
+
+func (l *lease) Lost() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.released || l.lock.Current() {
+		return false
+	}
+	l.released = true
+	if l.bell != nil {
+		l.bell.Close()
+	}
+	_ = l.lock.Unlock() // nobody can see it
+	return true
 }
 
 func (l *lease) Beat() error {

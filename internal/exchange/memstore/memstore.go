@@ -292,6 +292,8 @@ func (l *lease) Published() bool {
 	return err == nil && x.record != nil && x.record.Generation == l.generation
 }
 
+func (l *lease) Lost() bool { return false }
+
 func (l *lease) Beat() error {
 	l.store.mu.Lock()
 	defer l.store.mu.Unlock()
