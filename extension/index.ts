@@ -11,6 +11,18 @@ const PROTOCOL = 1;
 const MESSAGE = "switchboard"; // custom type of our messages in a session
 const STATUS = "switchboard";
 const LOOK_MS = 1000;
+const HELLO_MS = 10_000;
+const TOOL_MS = 10_000; // how long a call of our tool may hang with a helper that does not respond
+
+/** What begins with an event, by the event that ends it. */
+const ENDS: Record<string, string> = {
+	session_compact: "session_before_compact",
+	session_compact_failed: "session_before_compact",
+	session_tree: "session_before_tree",
+	tool_execution_end: "tool_execution_start",
+	ui_prompt_end: "ui_prompt_start",
+};
+const BEGINS = new Set(Object.values(ENDS));
 
 interface Handover {
 	batch: number;
@@ -19,7 +31,7 @@ interface Handover {
 }
 
 export default function switchboard(pi: ExtensionAPI): void {
-	if (process.env.SWITCHBOARD_DISABLE === "1") return;
+	if (!["", "0"].includes(process.env.SWITCHBOARD_DISABLE ?? "")) return;
 
 	// All state belongs to this instance: a host may run several in one process.
 	let ctx: ExtensionContext | undefined; // of the latest event; undefined outside a session
@@ -27,7 +39,9 @@ export default function switchboard(pi: ExtensionAPI): void {
 	let ready = false; // start-up is over, so a turn may be triggered
 	let hooks = new Set<string>();
 	let handed = new Set<string>(); // given to Pi, not yet seen in its entries
-	let lookedIdle: boolean | undefined;
+	let looked = ""; // what the last look found
+	let open = new Map<string, Record<string, unknown>>(); // events that began something which has not ended
+	let retries: Record<string, unknown>[] = []; // events of a run that is being repeated
 	let looking: NodeJS.Timeout | undefined;
 	const told = new Set<string>();
 
@@ -92,7 +106,12 @@ export default function switchboard(pi: ExtensionAPI): void {
 				pid: process.pid,
 				idle: c.isIdle(),
 				inContext: [...new Set([...inEntries(), ...handed])],
-			})
+				startedAt: Math.round(Date.now() - process.uptime() * 1000),
+				now: snapshot(),
+				open: [...retries, ...open.values()],
+				retry: pi.getSettings?.().retry ?? {},
+				limits: typeof sm.getLeafEntry === "function" ? "" : "this Pi does not tell when it repeats a request: that shows as working",
+			}, HELLO_MS)
 			.then((w) => {
 				if (!w || link !== line) return;
 				hooks = new Set(w.hooks ?? []);
@@ -105,23 +124,47 @@ export default function switchboard(pi: ExtensionAPI): void {
 	}
 
 	function event(type: string, fields: Record<string, unknown> = {}): void {
-		lookedIdle = undefined;
-		link?.notify("event", { type, ...fields });
+		const e = { type, ...fields };
+		looked = "";
+		remember(e);
+		link?.notify("event", e);
+	}
+
+	/** Keeps what a sidecar that is started in the middle of things must know. */
+	function remember(e: Record<string, any>): void {
+		if (BEGINS.has(e.type)) open.set(`${e.type} ${e.callId ?? ""}`, e);
+		else if (ENDS[e.type]) open.delete(`${ENDS[e.type]} ${e.callId ?? ""}`);
+		if (e.type === "agent_settled" || (e.type === "agent_end" && !e.error)) retries = [];
+		else if (e.type === "agent_end" || (retries.length > 0 && (e.type === "agent_start" || e.after))) retries.push(e);
+		if (e.type === "agent_settled" || (e.type === "look" && e.idle)) {
+			for (const key of open.keys()) if (!key.startsWith("ui_prompt_start")) open.delete(key);
+		}
+	}
+
+	/** What Pi says of itself now, and no event tells. */
+	function snapshot(): Record<string, unknown> {
+		const usage = ctx?.getContextUsage();
+		return {
+			pending: !!ctx?.hasPendingMessages(),
+			usage: { tokens: usage?.tokens ?? null, contextWindow: usage?.contextWindow ?? null, percent: usage?.percent ?? null },
+		};
 	}
 
 	/** Reports whether Pi is idle: closes what Pi ends without an event. */
-	function look(): void {
+	function look(after?: string, message?: string): void {
 		if (!ctx) return;
 		let idle: boolean;
+		let pending: boolean;
 		try {
 			idle = ctx.isIdle();
+			pending = ctx.hasPendingMessages();
 		} catch {
 			leave("quit"); // the session was dropped without a word
 			return;
 		}
-		if (idle === lookedIdle) return;
-		event("look", { idle });
-		lookedIdle = idle;
+		if (`${idle} ${pending}` === looked && !after) return;
+		event("look", { idle, now: snapshot(), ...(after ? { after, message, leaf: ctx.sessionManager.getLeafEntry?.()?.type } : {}) });
+		looked = `${idle} ${pending}`;
 	}
 
 	function leave(reason: string): void {
@@ -140,7 +183,7 @@ export default function switchboard(pi: ExtensionAPI): void {
 				ctx = c;
 				event(name, pick(e));
 				// Inside the handler Pi still counts as busy with it.
-				if (lookAfter) setImmediate(() => safely(look));
+				if (lookAfter) setImmediate(() => safely(() => look()));
 			});
 		});
 	}
@@ -149,9 +192,8 @@ export default function switchboard(pi: ExtensionAPI): void {
 	async function due(at: string, fields: Record<string, unknown>, c: ExtensionContext): Promise<Handover | undefined> {
 		try {
 			ctx = c;
-			lookedIdle = undefined;
-			const usage = c.getContextUsage();
-			const h: Handover | undefined = await link?.ask("boundary", { at, ...fields, tokens: usage?.tokens ?? 0, window: usage?.contextWindow ?? 0 }, c.signal);
+			looked = "";
+			const h: Handover | undefined = await link?.ask("boundary", { at, ...fields, now: snapshot() }, c.signal);
 			if (!h) return undefined;
 			if (c.signal?.aborted) {
 				link?.notify("declined", { batch: h.batch });
@@ -182,18 +224,21 @@ export default function switchboard(pi: ExtensionAPI): void {
 	}
 
 	/** Does what the sidecar says; what a newer one may say is ignored. */
-	function obey(method: string, params: any): void {
+	function obey(method: string, params: any): unknown {
 		switch (method) {
+			case "snapshot":
+				return snapshot();
 			case "wake":
 				wake(params);
-				return;
+				return undefined;
 			case "tell":
 				tell(params.text, params.level);
-				return;
+				return undefined;
 			case "status":
 				ctx?.ui.setStatus(STATUS, params.text || undefined);
-				return;
+				return undefined;
 		}
+		return undefined;
 	}
 
 	pi.on("session_start", (_e, c) => {
@@ -208,7 +253,7 @@ export default function switchboard(pi: ExtensionAPI): void {
 			registerTools(here);
 			link = new Link(found.path, { started: hello, told: obey, fault });
 			link.start();
-			looking = setInterval(() => safely(look), LOOK_MS);
+			looking = setInterval(() => safely(() => look()), LOOK_MS);
 			looking.unref();
 		});
 	});
@@ -227,7 +272,7 @@ export default function switchboard(pi: ExtensionAPI): void {
 	forward("agent_start");
 	forward("turn_start");
 	forward("session_before_compact", (e) => ({ reason: e.reason, willRetry: !!e.willRetry }));
-	forward("session_compact", (e) => ({ willRetry: !!e.willRetry }), true);
+	forward("session_compact", (e) => ({ willRetry: !!e.willRetry, now: snapshot() }), true);
 	forward("session_compact_failed", (e) => ({ aborted: !!e.aborted, willRetry: !!e.willRetry }), true);
 	forward("session_before_tree", (e) => ({ summary: !!e.preparation?.userWantsSummary }), true);
 	forward("session_tree", () => ({}), true);
@@ -235,13 +280,19 @@ export default function switchboard(pi: ExtensionAPI): void {
 	forward("tool_execution_end", (e) => ({ callId: e.toolCallId }));
 	forward("ui_prompt_start");
 	forward("ui_prompt_end");
-	forward("agent_end", (e) => ({ error: e.messages.at(-1)?.stopReason === "error" }));
+	forward("agent_end", (e) => {
+		const last = e.messages.at(-1);
+		const error = last?.stopReason === "error";
+		// Whether Pi will repeat it shows only after this event is over.
+		if (error) setImmediate(() => safely(() => look("agent_end", last.errorMessage)));
+		return { error };
+	});
 	forward(
 		"agent_settled",
 		(e) => {
 			const inContext = handed.size ? inEntries(handed) : [];
 			handed = new Set(); // the rest did not make it, and is offered again
-			return { aborted: !!e.aborted, idle: !!ctx?.isIdle(), inContext };
+			return { aborted: !!e.aborted, idle: !!ctx?.isIdle(), inContext, now: snapshot() };
 		},
 		true,
 	);
@@ -290,8 +341,8 @@ export default function switchboard(pi: ExtensionAPI): void {
 				...spec,
 				name,
 				async execute(callId: string, params: unknown, signal?: AbortSignal) {
-					const r = await link?.request("tool", { tool: name, callId, params: params as any }, signal);
-					if (!r) throw new Error(signal?.aborted ? "cancelled" : "switchboard's helper stopped and is being started again: repeat the call in a second");
+					const r = await link?.request("tool", { tool: name, callId, params: params as any }, TOOL_MS, signal);
+					if (!r) throw new Error(signal?.aborted ? "cancelled" : "switchboard's helper does not respond: go on without it, and repeat the call later if it matters");
 					return { content: [{ type: "text" as const, text: r.text }], details: r.details, isError: !!r.isError };
 				},
 			});

@@ -15,8 +15,8 @@ type Pending = { resolve: (value: any) => void; method: string };
 export interface LinkEvents {
 	/** A new child runs: introduce yourself. */
 	started(): void;
-	/** The sidecar says something. */
-	told(method: string, params: any): void;
+	/** The sidecar says something; what is returned answers it if it asked. */
+	told(method: string, params: any): unknown;
 	/** Something is wrong. Each kind is worth telling once. */
 	fault(kind: "died" | "deaf" | "spawn", text: string): void;
 }
@@ -93,9 +93,10 @@ export class Link {
 		if ((this.child?.stdin.writableLength ?? 0) < MAX_BACKLOG) this.write({ jsonrpc: "2.0", method, params });
 	}
 
-	/** Asks and waits for as long as it takes, or until the child dies (undefined). */
-	request(method: string, params: Json, signal?: AbortSignal): Promise<any> {
-		return this.send(method, params, signal).answer;
+	/** Asks, and waits until the answer, the child's death or the time limit (undefined). */
+	async request(method: string, params: Json, waitMs: number, signal?: AbortSignal): Promise<any> {
+		const { id, answer } = this.send(method, params, signal);
+		return this.within(waitMs, id, answer);
 	}
 
 	/** Asks, and waits only as long as Pi may be held up: then undefined. */
@@ -104,6 +105,12 @@ export class Link {
 		const began = Date.now();
 		const waitMs = this.patience;
 		const { id, answer } = this.send(method, { ...params, waitMs, sentAt: began }, signal);
+		const value = await this.within(waitMs, id, answer);
+		this.patience -= Date.now() - began;
+		return value;
+	}
+
+	private async within(waitMs: number, id: number, answer: Promise<any>): Promise<any> {
 		let timer: NodeJS.Timeout | undefined;
 		const late = new Promise((resolve) => {
 			timer = setTimeout(() => {
@@ -115,7 +122,6 @@ export class Link {
 		});
 		const value = await Promise.race([answer, late]);
 		clearTimeout(timer);
-		this.patience -= Date.now() - began;
 		return value;
 	}
 
@@ -172,7 +178,8 @@ export class Link {
 		}
 		this.deaf = false;
 		if (m.method !== undefined) {
-			this.events.told(m.method, m.params);
+			const result = this.events.told(m.method, m.params) ?? null;
+			if (m.id !== undefined) this.write({ jsonrpc: "2.0", id: m.id, result: result as any });
 			return;
 		}
 		const p = this.pending.get(m.id);

@@ -22,6 +22,7 @@ var layers = [][]string{
 	{"exchange", "exchange/memstore", "exchange/dirstore", "exchange/exchangetest"},
 	{"agent"},
 	{"sidecar"},
+	{"beacon"},
 	{"pihost"},
 	{"cli"},
 	{"cmd/switchboard"},
@@ -47,7 +48,7 @@ var homes = map[string][]string{
 	"github.com/spf13/cobra":       {"cli"},
 	"golang.org/x/term":            {"cli"},
 	"pgregory.net/rapid":           {"exchange/exchangetest"},
-	"golang.org/x/sys":             {"atomicfile", "filelock", "proc", "bell", "repo"},
+	"golang.org/x/sys":             {"atomicfile", "filelock", "proc", "bell", "repo", "beacon"},
 }
 
 func TestImports(t *testing.T) {

@@ -301,3 +301,11 @@ func (w *World) Write(name, text string) {
 		w.t.Fatalf("rig: %v", err)
 	}
 }
+
+// Shell runs a command line in the world's environment and working folder.
+func (w *World) Shell(command string) (output string, err error) {
+	cmd := exec.Command("sh", "-c", command)
+	cmd.Dir, cmd.Env = w.Dir, w.Env("")
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}

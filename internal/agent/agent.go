@@ -35,6 +35,7 @@ type Agent struct {
 	joined      time.Time
 
 	published  exchange.Record
+	shown      View
 	remembered []byte
 	restoring  *memory
 }
@@ -133,6 +134,12 @@ func (a *Agent) lose(ev OwnedElsewhere) []Effect {
 	if !first {
 		return nil
 	}
+	if ev.Stuck {
+		return []Effect{
+			Status{"📞 off (session held by a leftover helper)"},
+			Tell{Text: fmt.Sprintf("switchboard: process %d, the helper of a Pi that has ended, still holds this session; mend it with: kill -9 %d", ev.By.Owner.PID, ev.By.Owner.PID), Bad: true},
+		}
+	}
 	return []Effect{
 		Status{"📞 off (session open elsewhere)"},
 		Tell{Text: "switchboard: this session is also open in " + a.place() + "; calls go there until it ends.", Bad: true},
@@ -216,21 +223,18 @@ func (a *Agent) wakeAnswered(ev WakeAnswered, now time.Time) {
 	}
 }
 
-// followUp does what is due after any event: wake, publish, remember.
+// followUp does what is due after any event: wake, show, publish, remember.
 func (a *Agent) followUp(now time.Time) []Effect {
-	if a.standing != owning {
-		return nil
-	}
 	var out []Effect
-	idle := a.life.State() == lifecycle.Idle
-	if idle && a.session.Wakes && a.waking == 0 && a.desk.WakeDue(now) {
-		b := a.desk.Take(delivery.Room(a.tokens, a.window))
-		a.waking, a.lineage = b.Number, nil
-		out = append(out, Wake{a.handover(b, false, now)})
+	if a.standing == owning {
+		out = a.wake(now)
 	}
-	if n := len(a.desk.Tired()); idle && n > 0 && !a.toldTired {
-		a.toldTired = true
-		out = append(out, Tell{Text: fmt.Sprintf("switchboard: agents have woken each other %d times in a row; %d waiting %s with your next prompt.", delivery.MaxHops, n, plural(n, "call comes", "calls come"))})
+	if v := a.view(now); v != a.shown {
+		a.shown = v
+		out = append(out, Show{v})
+	}
+	if a.standing != owning {
+		return out
 	}
 	if r := a.record(now); r != a.published {
 		a.published = r
@@ -243,16 +247,41 @@ func (a *Agent) followUp(now time.Time) []Effect {
 	return out
 }
 
+// wake starts a turn if something waits that may start one.
+func (a *Agent) wake(now time.Time) []Effect {
+	var out []Effect
+	idle := a.life.State() == lifecycle.Idle
+	if idle && a.session.Wakes && a.waking == 0 && a.desk.WakeDue(now) {
+		b := a.desk.Take(delivery.Room(a.tokens, a.window))
+		a.waking, a.lineage = b.Number, nil
+		out = append(out, Wake{a.handover(b, false, now)})
+	}
+	if n := len(a.desk.Tired()); idle && n > 0 && !a.toldTired {
+		a.toldTired = true
+		out = append(out, Tell{Text: fmt.Sprintf("switchboard: agents have woken each other %d times in a row; %d waiting %s with your next prompt.", delivery.MaxHops, n, plural(n, "call comes", "calls come"))})
+	}
+	return out
+}
+
+// view is what any program may see of the session.
+func (a *Agent) view(now time.Time) View {
+	return View{State: a.life.State(), Since: a.since(now), Detail: a.life.Detail(), Waiting: len(a.desk.Waiting())}
+}
+
+// since is when the state began; before the first event, now.
+func (a *Agent) since(now time.Time) time.Time {
+	if s := a.life.Since(); !s.IsZero() {
+		return s.UTC()
+	}
+	return now.UTC()
+}
+
 // record is what peers may know of the session.
 func (a *Agent) record(now time.Time) exchange.Record {
-	since := a.life.Since()
-	if since.IsZero() {
-		since = a.joined
-	}
 	return exchange.Record{
 		Key: a.session.Key, Incarnation: a.incarnation, Name: delivery.Line(a.session.Name, maxName), Cwd: a.session.Cwd,
 		Model: delivery.Line(a.session.Model, maxName), Mode: a.session.Mode, File: a.session.File,
-		State: string(a.life.State()), Since: since.UTC(), Joined: a.joined, Wakes: a.session.Wakes,
+		State: string(a.life.State()), Since: a.since(now), Joined: a.joined, Wakes: a.session.Wakes,
 	}
 }
 

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"encoding/json"
+	"time"
 
 	"switchboard/internal/delivery"
 	"switchboard/internal/exchange"
@@ -29,7 +30,10 @@ type (
 	}
 	// OwnedElsewhere: another process has the session. Until Owned comes the
 	// agent neither sends nor receives.
-	OwnedElsewhere struct{ By exchange.Record }
+	OwnedElsewhere struct {
+		By    exchange.Record
+		Stuck bool // its agent is gone: only its sidecar holds on
+	}
 	// Unavailable: there is no exchange to take part in, and why.
 	Unavailable struct{ Why string }
 	// Lived: something happened in the host.
@@ -149,7 +153,18 @@ type (
 	}
 	// Status sets the line at the foot of the host's screen.
 	Status struct{ Text string }
+	// Show publishes what the session is doing, for any program to see. It
+	// comes from the same state as Publish, so that the two can't disagree.
+	Show struct{ View View }
 )
+
+// View is what a session shows of itself.
+type View struct {
+	State   lifecycle.State
+	Since   time.Time
+	Detail  lifecycle.Detail
+	Waiting int // messages that the model has not got yet
+}
 
 func (Reply) isEffect()    {}
 func (Post) isEffect()     {}
@@ -159,6 +174,7 @@ func (Publish) isEffect()  {}
 func (Remember) isEffect() {}
 func (Tell) isEffect()     {}
 func (Status) isEffect()   {}
+func (Show) isEffect()     {}
 
 // Handover is a batch of messages in the form that the host stores.
 type Handover struct {

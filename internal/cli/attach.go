@@ -35,6 +35,7 @@ func (a *app) attach(ctx context.Context) error {
 		served <- pihost.Serve(readCloser(a.stdin), writeCloser(a.stdout), pihost.Options{
 			Version: Version,
 			Open:    func() (exchange.Exchange, error) { return a.openExchange() },
+			Agents:  pihost.AgentDir(a.getenv, a.home()),
 			Log:     log,
 		})
 	}()

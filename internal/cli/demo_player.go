@@ -201,7 +201,7 @@ func (p *player) event(kind string, more fields) {
 // boundary asks what is due, and puts it into the conversation.
 func (p *player) boundary(at string, more fields) handedOver {
 	var h *handedOver // null when nothing is due
-	params := fields{"at": at, "tokens": 1000, "window": 128_000, "waitMs": patience.Milliseconds(), "sentAt": time.Now().UnixMilli()}
+	params := fields{"at": at, "now": fields{"usage": fields{"tokens": 1000, "contextWindow": 128_000}}, "waitMs": patience.Milliseconds(), "sentAt": time.Now().UnixMilli()}
 	for k, v := range more {
 		params[k] = v
 	}

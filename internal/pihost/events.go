@@ -7,6 +7,7 @@ import (
 // facts translates one of Pi's events into what it means for the lifecycle.
 // Pi's names and orders are in the package documentation of lifecycle's tests.
 func (s *server) facts(e hostEvent) []lifecycle.Event {
+	retry, again := s.retry.see(e)
 	switch e.Type {
 	case "before_agent_start", "agent_start", "turn_start":
 		return []lifecycle.Event{lifecycle.RunBegan{}}
@@ -33,6 +34,9 @@ func (s *server) facts(e hostEvent) []lifecycle.Event {
 	case "ui_prompt_end":
 		return []lifecycle.Event{lifecycle.DialogClosed{}}
 	case "look":
+		if again {
+			return []lifecycle.Event{retry}
+		}
 		return []lifecycle.Event{lifecycle.Looked{Idle: e.Idle}}
 	}
 	return nil // an event of a newer extension

@@ -32,6 +32,12 @@ type hello struct {
 	PID       int      `json:"pid"`
 	Idle      bool     `json:"idle"`
 	InContext []string `json:"inContext,omitempty"` // ids of our messages that the conversation holds
+
+	StartedAt int64         `json:"startedAt"`        // of Pi, milliseconds since 1970
+	Now       snapshot      `json:"now"`              // of this moment
+	Open      []hostEvent   `json:"open,omitempty"`   // what began and has not ended yet
+	Retry     retrySettings `json:"retry"`            // Pi's settings
+	Limits    string        `json:"limits,omitempty"` // what this Pi does not tell
 }
 
 // welcome answers hello.
@@ -57,18 +63,22 @@ type hostEvent struct {
 	Name      string   `json:"name,omitempty"`
 	Model     string   `json:"model,omitempty"`
 	InContext []string `json:"inContext,omitempty"`
+
+	After   string    `json:"after,omitempty"`   // look: the event that it follows directly
+	Leaf    string    `json:"leaf,omitempty"`    // look: type of the conversation's last entry
+	Message string    `json:"message,omitempty"` // look: the error of the last message
+	Now     *snapshot `json:"now,omitempty"`
 }
 
 // boundary asks what is due at a moment when Pi takes messages.
 type boundary struct {
-	At      string `json:"at"` // before-run, turn-end, before-settle
-	ByHuman bool   `json:"byHuman,omitempty"`
-	Open    bool   `json:"open,omitempty"`
-	Closed  bool   `json:"closed,omitempty"`
-	Tokens  int    `json:"tokens,omitempty"`
-	Window  int    `json:"window,omitempty"`
-	WaitMS  int    `json:"waitMs"` // how long the extension waits for the answer
-	SentAt  int64  `json:"sentAt"` // when it asked, milliseconds since 1970
+	At      string   `json:"at"` // before-run, turn-end, before-settle
+	ByHuman bool     `json:"byHuman,omitempty"`
+	Open    bool     `json:"open,omitempty"`
+	Closed  bool     `json:"closed,omitempty"`
+	Now     snapshot `json:"now"`
+	WaitMS  int      `json:"waitMs"` // how long the extension waits for the answer
+	SentAt  int64    `json:"sentAt"` // when it asked, milliseconds since 1970
 }
 
 // handover is a message for Pi's conversation: the answer to boundary, and the

@@ -26,6 +26,7 @@ import (
 type Options struct {
 	Version string                            // of this program
 	Open    func() (exchange.Exchange, error) // opens the exchange; called once, after hello
+	Agents  string                            // Pi's agent folder, where the beacon lies
 	Log     *slog.Logger
 }
 
@@ -36,11 +37,15 @@ type server struct {
 
 	mu      sync.Mutex // guards all below
 	session agent.Session
-	sidecar *sidecar.Sidecar // nil until hello, and without an exchange
-	problem string
+	sidecar *sidecar.Sidecar // nil until hello
+	problem string           // why there will be none
 	agent   proc.ID
-	script  *transcript
 	bye     string
+	retry   retryWatch
+
+	// Set by hello, before anything uses them.
+	script *transcript
+	light  *light
 }
 
 // Serve speaks with an extension over in and out until in ends, then leaves
@@ -78,7 +83,7 @@ const dying = 500 * time.Millisecond
 // whenever Pi lives on without having said why it hung up.
 func (s *server) leave() {
 	s.mu.Lock()
-	sc, reason, id := s.sidecar, s.bye, s.agent
+	sc, light, reason, id := s.sidecar, s.light, s.bye, s.agent
 	s.mu.Unlock()
 	if sc == nil {
 		return
@@ -93,6 +98,7 @@ func (s *server) leave() {
 	}
 	s.opts.Log.Info("leave", "reason", reason, "handOver", handOver)
 	sc.Leave(handOver)
+	light.Off(!handOver && (reason == "quit" || reason == ""))
 }
 
 // hooks are the tools whose calls the extension asks about.
@@ -114,11 +120,11 @@ func (s *server) hello(_ context.Context, h hello) (welcome, error) {
 	if h.Session.ID == "" {
 		return w, errors.New("hello names no session")
 	}
+	facts := []agent.Event{agent.Lived{Fact: lifecycle.Looked{Idle: h.Idle}}}
 	store, err := s.opts.Open()
 	if err != nil {
-		s.problem = err.Error()
-		w.Problem = s.problem
-		return w, nil
+		store = nil // not a nil *Store in an interface
+		facts = append(facts, agent.Unavailable{Why: err.Error()})
 	}
 	id, err := proc.Of(h.PID)
 	if err != nil {
@@ -131,9 +137,21 @@ func (s *server) hello(_ context.Context, h hello) (welcome, error) {
 		Wakes: h.Mode == "tui" || h.Mode == "rpc",
 	}
 	s.script = &transcript{path: h.Session.File}
+	s.retry.settings = h.Retry
+	s.light = &light{
+		dir: beaconDir(s.opts.Agents), ask: s.ask, tell: func(text string) { s.Tell(text, true) }, log: s.opts.Log,
+		instance: exchange.NewID(time.Now()), started: h.StartedAt, joined: time.Now(), limits: h.Limits,
+		session: s.session, now: h.Now,
+	}
+	facts = append(facts, s.conversationHolds(h.InContext))
+	for _, e := range h.Open {
+		for _, fact := range s.facts(e) {
+			facts = append(facts, agent.Lived{Fact: fact})
+		}
+	}
 	s.sidecar = sidecar.Start(sidecar.Config{
 		Exchange: store, Host: s, Session: s.session, Agent: id, Log: s.opts.Log,
-		Facts: []agent.Event{s.conversationHolds(h.InContext), agent.Lived{Fact: lifecycle.Looked{Idle: h.Idle}}},
+		Facts: facts,
 	})
 	return w, nil
 }
@@ -168,15 +186,20 @@ func (s *server) event(_ context.Context, e hostEvent) error {
 	switch e.Type {
 	case "session_info_changed":
 		s.session.Name = e.Name
+		s.light.Describe(s.session)
 		s.sidecar.Event(agent.Described{Session: s.session})
 		return nil
 	case "model_select":
 		s.session.Model = e.Model
+		s.light.Describe(s.session)
 		s.sidecar.Event(agent.Described{Session: s.session})
 		return nil
 	}
 	if len(e.InContext) > 0 {
 		s.sidecar.Event(s.conversationHolds(e.InContext))
+	}
+	if e.Now != nil {
+		s.light.Note(*e.Now)
 	}
 	for _, fact := range s.facts(e) {
 		s.sidecar.Event(agent.Lived{Fact: fact})
@@ -194,12 +217,16 @@ func (s *server) boundary(ctx context.Context, b boundary) (*handover, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.light.Note(b.Now)
+	s.mu.Lock()
+	s.retry.see(hostEvent{Type: "boundary"})
+	s.mu.Unlock()
 	ctx, cancel := expired(ctx, b.SentAt, b.WaitMS)
 	defer cancel()
 	v, err := sc.Ask(ctx, func(req agent.Request) agent.Event {
 		return agent.BoundaryReached{
 			Req: req, At: agent.Boundary(b.At), ByHuman: b.ByHuman, Open: b.Open, Closed: b.Closed,
-			Tokens: b.Tokens, Window: b.Window,
+			Tokens: value(b.Now.Usage.Tokens, 0), Window: value(b.Now.Usage.ContextWindow, 0),
 		}
 	})
 	if err != nil {
@@ -270,8 +297,27 @@ func (s *server) goodbye(_ context.Context, b bye) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.bye = b.Reason
+	if s.light != nil && b.Reason != "quit" {
+		s.light.Off(false) // at once: its successor may be starting already
+	}
 	return nil
 }
+
+// ask asks Pi for what no event tells.
+func (s *server) ask(ctx context.Context) (snapshot, error) {
+	var now snapshot
+	rsp, err := s.rpc.Callback(ctx, "snapshot", nil)
+	if err == nil {
+		err = rsp.UnmarshalResult(&now)
+	}
+	return now, err
+}
+
+// Show implements sidecar.Host.
+func (s *server) Show(v agent.View) { s.light.Show(v) }
+
+// Siblings implements sidecar.Host.
+func (s *server) Siblings(others []exchange.Session) { s.light.Siblings(others) }
 
 func (s *server) woken(_ context.Context, w woken) error {
 	sc, err := s.connected()

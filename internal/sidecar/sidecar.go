@@ -25,6 +25,11 @@ type Host interface {
 	Tell(text string, bad bool)
 	// Status sets the line at the foot of the screen; empty clears it.
 	Status(text string)
+	// Show publishes what the session is doing.
+	Show(v agent.View)
+	// Siblings says which other sessions run in the same process. It is called
+	// before the first Show, and when that changes.
+	Siblings(others []exchange.Session)
 	// Transcript returns the ids of messages that the session's file holds
 	// and that it has not returned before.
 	Transcript() []string
@@ -32,7 +37,7 @@ type Host interface {
 
 // Config says what a sidecar works for.
 type Config struct {
-	Exchange exchange.Exchange
+	Exchange exchange.Exchange // nil when there is none: the session is only shown
 	Host     Host
 	Session  agent.Session
 	Agent    proc.ID       // the process that runs the agent
@@ -58,6 +63,9 @@ type Sidecar struct {
 	lastHunt time.Time
 	swept    time.Time
 	scanned  bool // the transcript was read from its beginning
+	siblings []exchange.Session
+	peek     bool // look for siblings at the next tick
+	trouble  bool // the record could not be written
 	work     sync.WaitGroup
 	ctx      context.Context
 	cancel   context.CancelFunc
@@ -138,24 +146,32 @@ func (s *Sidecar) loop() {
 	defer s.cancel()
 	tick := time.NewTicker(look)
 	defer tick.Stop()
+	s.lookForSiblings()
 	s.handle(agent.Described{Session: s.cfg.Session})
 	for _, fact := range s.cfg.Facts {
 		s.handle(fact)
 	}
-	s.hunt()
+	if s.cfg.Exchange != nil {
+		s.hunt()
+	}
 	for {
 		var rings <-chan struct{}
 		var hunting <-chan time.Time
 		if s.lease != nil {
 			rings = s.lease.Rings()
-		} else if time.Since(s.began) < overlap {
+		} else if s.cfg.Exchange != nil && time.Since(s.began) < overlap {
 			hunting = time.After(huntFast)
 		}
 		select {
 		case j := <-s.jobs:
 			s.take(j)
 		case <-rings:
-			s.readInbox()
+			if s.lease.Changed() {
+				s.readInbox()
+				s.peek = true // there may have been another reason to ring
+			} else {
+				s.lookForSiblings()
+			}
 		case <-hunting:
 			s.hunt()
 		case <-tick.C:
@@ -166,6 +182,7 @@ func (s *Sidecar) loop() {
 				if err := s.lease.Release(handOver); err != nil {
 					s.cfg.Log.Error("release", "err", err)
 				}
+				s.ringSiblings()
 			}
 			return
 		}
@@ -186,11 +203,7 @@ func (s *Sidecar) take(j job) {
 	ev := j.event(req)
 	switch e := ev.(type) {
 	case agent.ToolCalled:
-		roster, err := s.cfg.Exchange.Sessions()
-		if err != nil {
-			s.cfg.Log.Error("read roster", "err", err)
-		}
-		e.Roster = roster
+		e.Roster = s.roster()
 		ev = e
 	case agent.BoundaryReached:
 		// What was handed over before is on disk by now, and what came in
@@ -205,23 +218,37 @@ func (s *Sidecar) take(j job) {
 
 // tick is what happens once a second, rung or not.
 func (s *Sidecar) tick() {
+	if s.cfg.Exchange == nil {
+		s.handle(agent.Ticked{})
+		return
+	}
 	if s.lease == nil {
 		if time.Since(s.lastHunt) >= huntSlow {
 			s.hunt()
 		}
 		return
 	}
-	if time.Since(s.lastBeat) >= exchange.BeatEvery {
-		s.lastBeat = time.Now()
-		if err := s.lease.Beat(); err != nil {
-			s.cfg.Log.Error("beat", "err", err)
-		}
+	if s.lease.Lost() {
+		// A clean-up took the exchange away. Whoever is first owns it anew.
+		s.cfg.Log.Error("lost session", "session", s.cfg.Session.Key.ID)
+		s.lease, s.scanned = nil, false
+		s.hunt()
+		return
 	}
-	if s.record.Key.ID != "" && !s.lease.Published() {
+	gone := s.record.Key.ID != "" && !s.lease.Published()
+	if gone || time.Since(s.lastBeat) >= exchange.BeatEvery {
+		s.lastBeat = time.Now()
+		s.troubled(s.lease.Beat())
+	}
+	if gone {
 		s.publish(s.record)
 	}
 	if s.lease.Changed() {
 		s.readInbox()
+	}
+	if s.peek {
+		s.peek = false
+		s.lookForSiblings()
 	}
 	s.lookAtTranscript()
 	s.sweep()
@@ -245,14 +272,12 @@ func (s *Sidecar) hunt() {
 		// Our own predecessor, or one whose record can't be seen yet, gets
 		// time to go before the human is troubled.
 		if time.Since(s.began) >= overlap {
-			s.handle(agent.OwnedElsewhere{By: owned.By})
+			stuck := proc.State(owned.By.Agent) == proc.Gone
+			s.handle(agent.OwnedElsewhere{By: owned.By, Stuck: stuck})
 		}
 		return
 	case err != nil:
-		s.cfg.Log.Error("own session", "err", err)
-		if time.Since(s.began) >= overlap {
-			s.handle(agent.Unavailable{Why: err.Error()})
-		}
+		s.troubled(err) // and asked for again
 		return
 	}
 	memory, err := lease.Recall()
@@ -345,13 +370,59 @@ func (s *Sidecar) do(effect agent.Effect) {
 		s.cfg.Host.Tell(e.Text, e.Bad)
 	case agent.Status:
 		s.cfg.Host.Status(e.Text)
+	case agent.Show:
+		s.cfg.Host.Show(e.View)
 	}
 }
 
 func (s *Sidecar) publish(r exchange.Record) {
 	r.Agent = s.cfg.Agent
 	s.record = r
-	if err := s.lease.Publish(r); err != nil {
-		s.cfg.Log.Error("publish", "err", err) // the tick sees that it isn't there
+	s.troubled(s.lease.Publish(r)) // the tick sees when it isn't there
+	s.ringSiblings()
+}
+
+// troubled notes whether the session could say that it is there. The human is
+// told when that begins and sees when it ends.
+func (s *Sidecar) troubled(err error) {
+	switch {
+	case err != nil && !s.trouble:
+		s.trouble = true
+		s.cfg.Log.Error("publish", "err", err)
+		s.cfg.Host.Tell("switchboard: this session can't be found by others, its record can't be written: "+err.Error(), true)
+		s.cfg.Host.Status("📞 off (record can't be written)")
+	case err == nil && s.trouble:
+		s.trouble = false
+		s.cfg.Host.Status("")
+	}
+}
+
+func (s *Sidecar) roster() []exchange.Session {
+	if s.cfg.Exchange == nil {
+		return nil
+	}
+	roster, err := s.cfg.Exchange.Sessions()
+	if err != nil {
+		s.cfg.Log.Error("read roster", "err", err)
+	}
+	return roster
+}
+
+// lookForSiblings finds the other sessions of this process. Whoever comes,
+// changes or goes rings its siblings, so that nobody looks without a reason.
+func (s *Sidecar) lookForSiblings() {
+	var found []exchange.Session
+	for _, r := range s.roster() {
+		if r.Agent == s.cfg.Agent && r.Key != s.cfg.Session.Key {
+			found = append(found, r)
+		}
+	}
+	s.siblings = found
+	s.cfg.Host.Siblings(found)
+}
+
+func (s *Sidecar) ringSiblings() {
+	for _, r := range s.siblings {
+		s.cfg.Exchange.Ring(r.Key)
 	}
 }

@@ -2,7 +2,9 @@ package sidecar_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -46,6 +48,10 @@ func (h *host) Status(text string) {
 	defer h.mu.Unlock()
 	h.status = text
 }
+
+func (h *host) Show(agent.View) {}
+
+func (h *host) Siblings([]exchange.Session) {}
 
 func (h *host) Transcript() []string {
 	h.mu.Lock()
@@ -173,5 +179,55 @@ func TestLateRequest(t *testing.T) {
 	cancel()
 	if v, err := s.Ask(ctx, func(r agent.Request) agent.Event { return agent.ToolAbout{Req: r} }); err == nil {
 		t.Errorf("a late request was answered: %v", v)
+	}
+}
+
+// full is a store whose disk is full while it says so.
+type full struct {
+	*memstore.Store
+	mu  sync.Mutex
+	err error
+}
+
+type fullLease struct {
+	exchange.Lease
+	store *full
+}
+
+func (f *full) Own(key exchange.SessionKey) (exchange.Lease, error) {
+	l, err := f.Store.Own(key)
+	return fullLease{l, f}, err
+}
+
+func (f *full) set(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.err = err
+}
+
+func (l fullLease) Publish(r exchange.Record) error {
+	l.store.mu.Lock()
+	defer l.store.mu.Unlock()
+	if l.store.err != nil {
+		return l.store.err
+	}
+	return l.Lease.Publish(r)
+}
+
+// A record that can't be written is told once, shown as long as it lasts, and
+// tried again.
+func TestFullDisk(t *testing.T) {
+	store, h := &full{Store: memstore.New(time.Now)}, &host{}
+	store.set(errors.New("no space left on device"))
+	s := start(store, h, 1)
+	defer s.Leave(false)
+	eventually(t, "the footer", func() bool { return strings.Contains(h.get(func(h *host) string { return h.status }), "off") })
+	if got := h.get(func(h *host) string { return strings.Join(h.told, "|") }); strings.Count(got, "no space left on device") != 1 {
+		t.Errorf("the human was told %q", got)
+	}
+	store.set(nil)
+	eventually(t, "a clear footer", func() bool { return h.get(func(h *host) string { return h.status }) == "" })
+	if _, err := store.Session(key); err != nil {
+		t.Errorf("Session = %v", err)
 	}
 }
