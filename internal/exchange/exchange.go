@@ -91,6 +91,34 @@ type Record struct {
 	Program     string     `json:"program"` // version of Switchboard
 	Wakes       bool       `json:"wakes"`   // a message can start a turn there
 	Bell        string     `json:"bell,omitempty"`
+	Handles     Handles    `json:"handles,omitzero"`
+}
+
+// Handles are where a session is seen: its place in a terminal or multiplexer.
+type Handles struct {
+	Workspace   string `json:"workspace,omitempty"` // cmux
+	Surface     string `json:"surface,omitempty"`   // cmux
+	Panel       string `json:"panel,omitempty"`     // cmux
+	Pane        string `json:"pane,omitempty"`      // cmux
+	TmuxPane    string `json:"tmuxPane,omitempty"`
+	WeztermPane string `json:"weztermPane,omitempty"`
+	KittyWindow string `json:"kittyWindow,omitempty"`
+	ZellijPane  string `json:"zellijPane,omitempty"`
+	TTY         string `json:"tty,omitempty"`
+}
+
+// Values lists the handles that are set.
+func (h Handles) Values() Values {
+	out := make(Values)
+	for key, v := range map[string]string{
+		"workspace": h.Workspace, "surface": h.Surface, "panel": h.Panel, "pane": h.Pane, "tmuxPane": h.TmuxPane,
+		"weztermPane": h.WeztermPane, "kittyWindow": h.KittyWindow, "zellijPane": h.ZellijPane, "tty": h.TTY,
+	} {
+		if v != "" {
+			out[key] = []string{v}
+		}
+	}
+	return out
 }
 
 // Presence is what can be said about a session's being there.
@@ -111,6 +139,7 @@ type Session struct {
 	Record
 	Presence Presence
 	LastBeat time.Time // wall clock; zero when unknown
+	Values   Values    // what other programs contribute
 }
 
 // Envelope is one message in an inbox, as stored.
@@ -175,6 +204,10 @@ type Exchange interface {
 	// newer version, is left out and left where it is.
 	Waiting(key SessionKey) ([]delivery.Message, error)
 
+	// Contribute replaces what a publisher says about a session; without values
+	// it takes all back. It shows in Sessions while the session is there.
+	Contribute(key SessionKey, publisher string, values Values) error
+
 	// Ring wakes the owners of sessions: "look again", no more. It never
 	// blocks, and a lost ring is made good by the owner's own look, once a
 	// second.
@@ -218,6 +251,9 @@ type Lease interface {
 	// Changed reports whether the inbox may have changed since the last call.
 	// It may say true for no reason, never false for a settled change.
 	Changed() bool
+	// OnDeck publishes how many messages wait for the session's model, for
+	// other programs to show. It is kept until it changes.
+	OnDeck(count int) error
 	// Settle removes messages from the inbox. Unknown ids are no error.
 	Settle(ids ...string) error
 	// Recall returns what an owner of this session remembered last; nil if
@@ -236,7 +272,9 @@ var (
 	ErrGone     = errors.New("no such session on the roster")
 	ErrTooLarge = fmt.Errorf("message too large: at most %d KB of text and %d KB in all", delivery.MaxText>>10, delivery.MaxMessage>>10)
 	ErrBusy     = errors.New("the team's journal is held by a process that doesn't let go")
-	ErrReleased = errors.New("the ownership of this session was released")
+	// ErrIndeterminate: a message may or may not have been written.
+	ErrIndeterminate = errors.New("it can't be told whether the message was written")
+	ErrReleased      = errors.New("the ownership of this session was released")
 )
 
 // OwnedError says that another process owns the session.

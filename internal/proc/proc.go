@@ -89,6 +89,11 @@ func Parent(pid int) (int, error) {
 	return f.parent, nil
 }
 
+// HasTerminal reports whether this process was started from a terminal: one
+// controls it, and whoever leads the terminal's session is the process itself
+// or above it. What was detached, or left behind by its parent, has none.
+func HasTerminal() bool { return hasTerminal() }
+
 // Name returns the short name of the program that pid runs, without its
 // folder, or "" when that can't be found out. Linux and macOS cut it after 15
 // bytes, and the process can change it to any bytes it likes.

@@ -57,6 +57,7 @@ func (s *Store) path(parts ...string) string {
 func (s *Store) recordPath(slug string) string { return s.path(sessionsDir, slug+".json") }
 func (s *Store) lockPath(slug string) string   { return s.path(ownersDir, slug+".lock") }
 func (s *Store) beatPath(slug string) string   { return s.path(ownersDir, slug+".beat") }
+func (s *Store) onDeckPath(slug string) string { return s.path(onDeckDir, slug+".json") }
 func (s *Store) memoryPath(slug string) string { return s.path(memoryDir, slug+".json") }
 func (s *Store) inboxPath(slug string) string  { return s.path(inboxesDir, slug) }
 

@@ -2,6 +2,7 @@ package dirstore
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -51,7 +52,13 @@ func (s *Store) Post(to exchange.SessionKey, m delivery.Message) error {
 		}
 	}
 	if err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
+		// It may be there all the same, if only what came after failed.
+		switch _, look := os.Lstat(path); {
+		case errors.Is(look, fs.ErrNotExist):
+			return err
+		case look != nil:
+			return fmt.Errorf("%w: %w", exchange.ErrIndeterminate, err)
+		}
 	}
 	s.Ring(to)
 	return nil
@@ -72,7 +79,12 @@ func (s *Store) readEnvelope(slug, id string) (delivery.Message, error) {
 
 // Waiting implements exchange.Exchange.
 func (s *Store) Waiting(key exchange.SessionKey) ([]delivery.Message, error) {
-	slug := key.Slug()
+	return s.Mail(key.Slug())
+}
+
+// Mail is Waiting for an inbox that Mailboxes listed: whose session left can't
+// always be told from its slug.
+func (s *Store) Mail(slug string) ([]delivery.Message, error) {
 	entries, err := os.ReadDir(s.inboxPath(slug))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

@@ -181,6 +181,29 @@ func (l *lease) Settle(ids ...string) error {
 	return errors.Join(errs...)
 }
 
+// onDeck is how many messages wait for a session's model.
+type onDeck struct {
+	Version int       `json:"v"`
+	Count   int       `json:"count"`
+	Updated time.Time `json:"updated"`
+}
+
+func (l *lease) OnDeck(count int) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.released {
+		return exchange.ErrReleased
+	}
+	path := l.store.onDeckPath(l.slug)
+	if count > 0 {
+		return writeJSON(path, onDeck{Version: exchange.Version, Count: count, Updated: now()})
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
 // maxMemory bounds a sidecar's own memory, in bytes.
 const maxMemory = 4 << 20
 

@@ -116,7 +116,11 @@ func (s *Store) session(slug string) (exchange.Session, error) {
 		return exchange.Session{}, err
 	}
 	p, b := s.presence(r)
-	return exchange.Session{Record: r, Presence: p, LastBeat: b.Wall}, nil
+	x := exchange.Session{Record: r, Presence: p, LastBeat: b.Wall}
+	if p != exchange.Gone {
+		x.Values = s.values(slug)
+	}
+	return x, nil
 }
 
 // errForeign marks files that are not ours to use or to remove.

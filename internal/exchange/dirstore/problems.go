@@ -22,8 +22,7 @@ type Problem struct {
 }
 
 // Problems lists, by path, what readers skip: files of other programs, of newer
-// versions, and damaged ones. Temporary files are Sweep's. metadata is for
-// other programs. Nothing is changed.
+// versions, and damaged ones. Temporary files are Sweep's. Nothing is changed.
 func (s *Store) Problems() ([]Problem, error) {
 	var out []Problem
 	for dir, judge := range map[string]judge{
@@ -56,6 +55,24 @@ func (s *Store) Problems() ([]Problem, error) {
 		}
 		out = append(out, found...)
 	}
+	about, err := s.list(metadataDir)
+	if err != nil {
+		return nil, err
+	}
+	for _, session := range about {
+		if !session.IsDir() {
+			continue
+		}
+		dir := filepath.Join(metadataDir, session.Name())
+		if x, err := s.session(session.Name()); err != nil || x.Presence == exchange.Gone {
+			out = append(out, Problem{dir, "about a session that is not there; skipped"})
+			continue
+		}
+		found, err := s.problemsIn(dir, func(e os.DirEntry) string { return s.judgeMetadata(session.Name(), e) })
+		if err == nil {
+			out = append(out, found...)
+		}
+	}
 	slices.SortFunc(out, func(a, b Problem) int { return strings.Compare(a.Path, b.Path) })
 	return out, nil
 }
@@ -81,7 +98,7 @@ func (s *Store) problemsIn(dir string, what judge) ([]Problem, error) {
 }
 
 func judgeFolder(e os.DirEntry) string {
-	if slices.Contains(folders, e.Name()) || e.Name() == "on-deck" {
+	if slices.Contains(folders, e.Name()) {
 		return ""
 	}
 	return "not Switchboard's; left alone"

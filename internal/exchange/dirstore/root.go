@@ -95,9 +95,10 @@ const (
 	ownersDir   = "owners" // locks and heartbeats: apart from sessions, which peers look at
 	memoryDir   = "memory"
 	bellsDir    = "bells"
+	onDeckDir   = "on-deck"
 )
 
-var folders = []string{sessionsDir, inboxesDir, journalsDir, metadataDir, ownersDir, memoryDir, bellsDir}
+var folders = []string{sessionsDir, inboxesDir, journalsDir, metadataDir, ownersDir, memoryDir, bellsDir, onDeckDir}
 
 // prepare makes the root private and complete, and returns its one spelling.
 // A root that others can use is made private when it is ours and empty; else

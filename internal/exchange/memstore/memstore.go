@@ -27,7 +27,8 @@ type Store struct {
 }
 
 type session struct {
-	owner  *lease // nil without one
+	values map[string]exchange.Values // by publisher
+	owner  *lease                     // nil without one
 	record *exchange.Record
 	beat   time.Time
 	inbox  map[string][]byte // envelopes as a store on disk would keep them, by message id
@@ -104,7 +105,7 @@ func (s *Store) Sessions() ([]exchange.Session, error) {
 			x.record = nil
 			continue
 		}
-		out = append(out, exchange.Session{Record: *x.record, Presence: p, LastBeat: x.beat})
+		out = append(out, exchange.Session{Record: *x.record, Presence: p, LastBeat: x.beat, Values: exchange.Merge(x.values)})
 	}
 	slices.SortFunc(out, func(a, b exchange.Session) int {
 		if c := a.Joined.Compare(b.Joined); c != 0 {
@@ -123,7 +124,7 @@ func (s *Store) Session(key exchange.SessionKey) (exchange.Session, error) {
 	if x == nil || s.presenceLocked(x) == exchange.Gone {
 		return exchange.Session{}, exchange.ErrGone
 	}
-	return exchange.Session{Record: *x.record, Presence: s.presenceLocked(x), LastBeat: x.beat}, nil
+	return exchange.Session{Record: *x.record, Presence: s.presenceLocked(x), LastBeat: x.beat, Values: exchange.Merge(x.values)}, nil
 }
 
 // Post implements exchange.Exchange.
@@ -169,6 +170,21 @@ func (s *Store) Waiting(key exchange.SessionKey) ([]delivery.Message, error) {
 	}
 	slices.SortFunc(out, func(a, b delivery.Message) int { return strings.Compare(a.ID, b.ID) })
 	return out, nil
+}
+
+// Contribute implements exchange.Exchange.
+func (s *Store) Contribute(key exchange.SessionKey, publisher string, values exchange.Values) error {
+	if !exchange.ValidPublisher(publisher) {
+		return fmt.Errorf("publisher %q cannot be one", publisher)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x := s.sessionLocked(key)
+	if x.values == nil {
+		x.values = make(map[string]exchange.Values)
+	}
+	x.values[publisher] = values
+	return nil
 }
 
 // Ring implements exchange.Exchange.
@@ -293,6 +309,13 @@ func (l *lease) Published() bool {
 }
 
 func (l *lease) Lost() bool { return false }
+
+func (l *lease) OnDeck(int) error {
+	l.store.mu.Lock()
+	defer l.store.mu.Unlock()
+	_, err := l.ownLocked()
+	return err
+}
 
 func (l *lease) Beat() error {
 	l.store.mu.Lock()

@@ -1,0 +1,5 @@
+//go:build !unix && !windows
+
+package proc
+
+func hasTerminal() bool { return false }
