@@ -87,7 +87,9 @@ export default function switchboard(pi: ExtensionAPI): void {
 	}
 
 	function modelName(): string | undefined {
-		return ctx?.model && `${ctx.model.provider}/${ctx.model.id}`;
+		const model = ctx?.model;
+		// Pi has a stand-in of this name while none is chosen.
+		return model && model.provider !== "unknown" ? `${model.provider}/${model.id}` : undefined;
 	}
 
 	function hello(): void {
@@ -234,6 +236,9 @@ export default function switchboard(pi: ExtensionAPI): void {
 			case "tell":
 				tell(params.text, params.level);
 				return undefined;
+			case "deck":
+				pi.events.emit("touchtone:on-deck", { count: params.count });
+				return undefined;
 			case "status":
 				ctx?.ui.setStatus(STATUS, params.text || undefined);
 				return undefined;
@@ -292,7 +297,7 @@ export default function switchboard(pi: ExtensionAPI): void {
 		(e) => {
 			const inContext = handed.size ? inEntries(handed) : [];
 			handed = new Set(); // the rest did not make it, and is offered again
-			return { aborted: !!e.aborted, idle: !!ctx?.isIdle(), inContext, now: snapshot() };
+			return { aborted: !!e.aborted, inContext, now: snapshot() };
 		},
 		true,
 	);
@@ -340,6 +345,7 @@ export default function switchboard(pi: ExtensionAPI): void {
 			pi.registerTool({
 				...spec,
 				name,
+				prepareArguments: loosen,
 				async execute(callId: string, params: unknown, signal?: AbortSignal) {
 					const r = await link?.request("tool", { tool: name, callId, params: params as any }, TOOL_MS, signal);
 					if (!r) throw new Error(signal?.aborted ? "cancelled" : "switchboard's helper does not respond: go on without it, and repeat the call later if it matters");
@@ -348,6 +354,21 @@ export default function switchboard(pi: ExtensionAPI): void {
 			});
 		}
 	}
+}
+
+/** Lets through what models mix up, so that the sidecar can answer it in its own words. */
+function loosen(args: unknown): any {
+	const a: Record<string, unknown> = { ...((args as object | null) ?? {}) };
+	const list = (v: unknown) => (Array.isArray(v) ? v : v === undefined || v === null ? [] : [v]);
+	const text = (v: unknown) => (typeof v === "string" ? v : JSON.stringify(v));
+	if (Array.isArray(a.to)) {
+		a.selectors = [...a.to, ...list(a.selectors)];
+		delete a.to;
+	}
+	if (a.to !== undefined && a.to !== null) a.to = text(a.to);
+	else delete a.to;
+	if (a.selectors !== undefined) a.selectors = list(a.selectors).map(text);
+	return a;
 }
 
 function ownVersion(): string {

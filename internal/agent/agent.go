@@ -27,6 +27,7 @@ type Agent struct {
 	waking    int                // the batch of an unanswered Wake; 0 without one
 	lineage   []delivery.Message // what this run was handed, for the hops of what it sends
 	calls     map[Request]call   // sends that are being written
+	casts     map[Request]cast   // the same, of broadcasts
 	toldTired bool
 	tokens    int // context in use at the last boundary; 0 when unknown
 	window    int
@@ -60,7 +61,7 @@ type memory struct {
 }
 
 // New returns an agent that knows nothing yet.
-func New() *Agent { return &Agent{calls: make(map[Request]call)} }
+func New() *Agent { return &Agent{calls: make(map[Request]call), casts: make(map[Request]cast)} }
 
 // Handle takes note of one event and says what to do. now must not go back.
 func (a *Agent) Handle(ev Event, now time.Time) []Effect {
@@ -265,7 +266,11 @@ func (a *Agent) wake(now time.Time) []Effect {
 
 // view is what any program may see of the session.
 func (a *Agent) view(now time.Time) View {
-	return View{State: a.life.State(), Since: a.since(now), Detail: a.life.Detail(), Waiting: len(a.desk.Waiting())}
+	v := View{State: a.life.State(), Since: a.since(now), Detail: a.life.Detail(), Waiting: len(a.desk.Waiting())}
+	if a.standing == owning {
+		v.Joined = a.joined
+	}
+	return v
 }
 
 // since is when the state began; before the first event, now.
@@ -282,6 +287,7 @@ func (a *Agent) record(now time.Time) exchange.Record {
 		Key: a.session.Key, Incarnation: a.incarnation, Name: delivery.Line(a.session.Name, maxName), Cwd: a.session.Cwd,
 		Model: delivery.Line(a.session.Model, maxName), Mode: a.session.Mode, File: a.session.File,
 		State: string(a.life.State()), Since: a.since(now), Joined: a.joined, Wakes: a.session.Wakes,
+		Handles: a.session.Handles,
 	}
 }
 

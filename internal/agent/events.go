@@ -71,9 +71,11 @@ type (
 	}
 	// Posted: how a Post went.
 	Posted struct {
-		Req Request
-		ID  string // the message's
-		Err error
+		Req  Request
+		To   exchange.SessionKey
+		ID   string // the message's
+		Err  error
+		Gone bool // the session left before it could hear of it
 	}
 	// ToolAbout: the host is about to run a tool. Reply: Verdict.
 	ToolAbout struct {
@@ -110,6 +112,8 @@ type Session struct {
 	File  string
 	PID   int
 	Wakes bool // the host lets a message start a turn
+
+	Handles exchange.Handles
 }
 
 // Boundary is a moment at which the host takes messages.
@@ -164,6 +168,8 @@ type View struct {
 	Since   time.Time
 	Detail  lifecycle.Detail
 	Waiting int // messages that the model has not got yet
+
+	Joined time.Time // zero while it is not on the roster
 }
 
 func (Reply) isEffect()    {}

@@ -4,11 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"switchboard/internal/delivery"
 	"switchboard/internal/exchange"
+	"switchboard/internal/lifecycle"
 	"switchboard/internal/phonebook"
 )
 
@@ -18,7 +20,7 @@ const Touchtone = "touchtone"
 // dial is what the model passes to touchtone.
 type dial struct {
 	Action    string   `json:"action"`
-	To        locator  `json:"to"`
+	To        locators `json:"to"` // one, says the tool; a list is understood
 	Selectors locators `json:"selectors"`
 	Message   string   `json:"message"`
 }
@@ -44,7 +46,7 @@ func (l *locator) UnmarshalJSON(data []byte) error {
 	return fmt.Errorf("a locator is a string, not %s", delivery.Line(string(data), 40))
 }
 
-// locators takes a single locator for a list of one.
+// locators takes a single locator for a list of one: models mix them up.
 type locators []locator
 
 func (ls *locators) UnmarshalJSON(data []byte) error {
@@ -55,7 +57,7 @@ func (ls *locators) UnmarshalJSON(data []byte) error {
 	}
 	var one locator
 	if err := one.UnmarshalJSON(data); err != nil {
-		return errors.New("selectors is a list of strings")
+		return err
 	}
 	*ls = locators{one}
 	return nil
@@ -63,8 +65,8 @@ func (ls *locators) UnmarshalJSON(data []byte) error {
 
 // all is to and selectors as one list.
 func (d dial) all() []string {
-	out := []string{string(d.To)}
-	for _, l := range d.Selectors {
+	var out []string
+	for _, l := range slices.Concat(d.To, d.Selectors) {
 		out = append(out, string(l))
 	}
 	return out
@@ -75,6 +77,8 @@ type call struct {
 	to      phonebook.Entry
 	session exchange.Session
 	message string
+	hops    int
+	example string // for a refusal: the same call, or one that works better
 }
 
 // callDetails is what the screen knows of a touchtone call.
@@ -92,7 +96,7 @@ type callDetails struct {
 func (a *Agent) toolCalled(ev ToolCalled, now time.Time) []Effect {
 	var d dial
 	if err := json.Unmarshal(ev.Params, &d); err != nil {
-		return []Effect{Reply{ev.Req, refuse(d, "the parameters can't be read: "+err.Error(), exampleList)}}
+		return []Effect{Reply{ev.Req, refuse(d, "the parameters can't be read: "+unreadable(err), exampleList)}}
 	}
 	if ev.Tool != Touchtone {
 		return []Effect{Reply{ev.Req, refuse(d, fmt.Sprintf("there is no tool %q here", ev.Tool), exampleList)}}
@@ -112,10 +116,24 @@ func (a *Agent) toolCalled(ev ToolCalled, now time.Time) []Effect {
 		return []Effect{Reply{ev.Req, list(book, d)}}
 	case "send":
 		return a.send(ev, d, book, now)
+	case "broadcast":
+		return a.broadcast(ev, d, book, now)
 	case "":
-		return []Effect{Reply{ev.Req, refuse(d, "action is missing: list or send", exampleList)}}
+		return []Effect{Reply{ev.Req, refuse(d, "action is missing: list, send or broadcast", exampleList)}}
 	}
-	return []Effect{Reply{ev.Req, refuse(d, fmt.Sprintf("there is no action %q: list or send", delivery.Line(d.Action, 40)), exampleList)}}
+	return []Effect{Reply{ev.Req, refuse(d, fmt.Sprintf("there is no action %q: list, send or broadcast", delivery.Line(d.Action, 40)), exampleList)}}
+}
+
+// unreadable words an error of JSON for a model.
+func unreadable(err error) string {
+	var mismatch *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &mismatch) && mismatch.Field != "":
+		return mismatch.Field + " is a string"
+	case errors.As(err, &mismatch):
+		return "they are an object"
+	}
+	return err.Error()
 }
 
 // Book makes a phonebook of a roster, with this session marked as itself.
@@ -142,6 +160,7 @@ func BookEntry(s exchange.Session) phonebook.Entry {
 	if s.Presence == exchange.Unresponsive {
 		e.Note = "unresponsive"
 	}
+	e.Values = exchange.Merge(map[string]exchange.Values{"0": s.Handles.Values(), "1": s.Values})
 	return e
 }
 
@@ -159,7 +178,7 @@ func list(book phonebook.Book, d dial) ToolResult {
 	for _, e := range found {
 		out.WriteString("\n\n• " + e.Label())
 		if e.State != "" {
-			out.WriteString(" [" + e.State + "]")
+			out.WriteString(" [" + phonebook.Show(e.State) + "]")
 		}
 		if e.Note != "" {
 			out.WriteString(" (" + e.Note + ")")
@@ -167,11 +186,15 @@ func list(book phonebook.Book, d dial) ToolResult {
 		if e.Self {
 			out.WriteString(" (this session)")
 		}
-		fmt.Fprintf(&out, "\n  id %s  pid %d", e.ID, e.PID)
+		fmt.Fprintf(&out, "\n  id %s  pid %d", phonebook.Show(e.ID), e.PID)
 		if e.Model != "" {
-			out.WriteString("  model " + e.Model)
+			out.WriteString("  model " + phonebook.Show(e.Model))
 		}
-		out.WriteString("\n  cwd " + e.Cwd + "\n  selectors " + e.Selectors())
+		out.WriteString("\n  cwd " + phonebook.Show(e.Cwd))
+		if values := e.Shown(); values != "" {
+			out.WriteString("\n  " + values)
+		}
+		out.WriteString("\n  selectors " + e.Selectors())
 	}
 	for _, l := range unmatched {
 		fmt.Fprintf(&out, "\n\nNo live session matches %q.", l)
@@ -183,14 +206,11 @@ func list(book phonebook.Book, d dial) ToolResult {
 }
 
 func (a *Agent) send(ev ToolCalled, d dial, book phonebook.Book, now time.Time) []Effect {
-	example := exampleSend(book, d.Message)
+	example := exampleSend(book, d)
 	fail := func(problem string) []Effect { return []Effect{Reply{ev.Req, refuse(d, problem, example)}} }
-	text := strings.TrimSpace(d.Message)
-	if text == "" {
-		return fail("the message is empty")
-	}
-	if len(text) > delivery.MaxText {
-		return fail(fmt.Sprintf("the message is %d KB, more than %d KB: send the important part, or write a file and send its path", len(text)>>10, delivery.MaxText>>10))
+	text, err := delivery.Prepare(d.Message)
+	if err != nil {
+		return fail(unsendable(err))
 	}
 	to, err := book.One(d.all())
 	switch {
@@ -199,7 +219,7 @@ func (a *Agent) send(ev ToolCalled, d dial, book phonebook.Book, now time.Time) 
 	case err != nil:
 		return fail(err.Error())
 	case to.Self:
-		return fail(fmt.Sprintf("%q is this session itself", to.Label()))
+		return fail(to.Label() + " is this session itself")
 	}
 	var target exchange.Session
 	for _, s := range ev.Roster {
@@ -208,7 +228,7 @@ func (a *Agent) send(ev ToolCalled, d dial, book phonebook.Book, now time.Time) 
 		}
 	}
 	hops, after := delivery.Lineage(a.lineage)
-	a.calls[ev.Req] = call{to: to, session: target, message: text}
+	a.calls[ev.Req] = call{to: to, session: target, message: text, hops: hops, example: example}
 	return []Effect{Post{Req: ev.Req, To: target.Key, Message: delivery.Message{
 		Kind: delivery.Call, From: a.sender(), Text: text, Sent: now.UTC(), Hops: hops, After: after,
 	}}}
@@ -222,48 +242,75 @@ func (a *Agent) sender() delivery.Sender {
 func (a *Agent) posted(ev Posted) []Effect {
 	c, ok := a.calls[ev.Req]
 	if !ok {
-		return nil
+		return a.cast(ev)
 	}
 	delete(a.calls, ev.Req)
-	d := dial{Action: "send", To: locator(c.to.ID), Message: c.message}
-	if ev.Err != nil {
-		return []Effect{Reply{ev.Req, refuse(d, "the message could not be written: "+ev.Err.Error(), exampleSend(phonebook.Book{c.to}, c.message))}}
+	d := dial{Action: "send", Message: c.message}
+	switch {
+	case errors.Is(ev.Err, exchange.ErrTooLarge):
+		return []Effect{Reply{ev.Req, refuse(d, unsendable(&delivery.TooLongError{Size: len(c.message), Stored: true}), c.example)}}
+	case ev.Err != nil: // a disk that is full will not take the same call again
+		return []Effect{Reply{ev.Req, refuse(d, "the message could not be written: "+ev.Err.Error(), exampleList)}}
+	case ev.Gone: // no success for a target that is gone
+		return []Effect{Reply{ev.Req, refuse(d, c.to.Label()+" left at this very moment; the message waits seven days for its resume", exampleList)}}
 	}
-	text := fmt.Sprintf("📞 Sent to %s (session %s). %s", c.to.Label(), c.to.ID, Receipt(c.session))
+	text := fmt.Sprintf("📞 Sent to %s (session %s). %s", c.to.Label(), phonebook.Show(c.to.ID), Receipt(c.session, c.hops))
 	return []Effect{Reply{ev.Req, ToolResult{Text: text, Details: callDetails{Action: "send", ID: ev.ID, To: &c.to, Message: c.message}}}}
 }
 
-// Receipt says what is known about a message that waits in a session's inbox:
-// when it will be read, never that it was.
-func Receipt(s exchange.Session) string {
+// unsendable words what delivery.Prepare refused, with what to do about it.
+func unsendable(err error) string {
+	var long *delivery.TooLongError
+	if errors.As(err, &long) {
+		return err.Error() + ": " + delivery.Shorten
+	}
+	return err.Error()
+}
+
+// Receipt says what is known about a message with that many hops that waits in
+// a session's inbox: when it will be read, never that it was.
+func Receipt(s exchange.Session, hops int) string {
 	switch {
 	case s.Presence == exchange.Unresponsive:
 		return "It waits in their inbox; their process does not respond at the moment."
+	case hops > delivery.MaxHops:
+		return fmt.Sprintf("It starts no turn, since agents woke each other %d times in a row: it waits in their inbox for their human's next prompt, or a turn that comes anyway.", delivery.MaxHops)
 	case !s.Wakes:
 		return "It waits in their inbox and is read at the next step of their run, if there is one."
 	case s.State == "idle":
 		return "It waits in their inbox; they are idle, so it starts a turn there."
+	case s.State == string(lifecycle.Compacting):
+		return "It waits in their inbox; they are compacting: it is read after that."
 	}
-	return fmt.Sprintf("It waits in their inbox until their current turn ends (they are %s).", delivery.Line(s.State, 20))
+	return fmt.Sprintf("It waits in their inbox until their current turn ends (they are %s).", phonebook.Show(delivery.Line(s.State, 20)))
 }
 
 const exampleList = `touchtone {"action":"list"}`
 
-// exampleSend is a call that works: with a real destination when there is one,
-// and the message that was meant.
-func exampleSend(book phonebook.Book, message string) string {
-	to := "recipient-session-id"
-	for _, e := range book {
-		if !e.Self {
-			to = e.ID
-			break
+// exampleSend is a call that works if it is made as written, and does no harm
+// then: it goes to a session that was named, else it only lists.
+func exampleSend(book phonebook.Book, d dial) string {
+	found, unmatched := book.Filter(book.Look(d.all()))
+	if len(unmatched) > 0 {
+		return exampleList
+	}
+	for _, e := range found {
+		if to, ok := book.Dial(e); ok && !e.Self {
+			return "touchtone " + toJSON(map[string]string{"action": "send", "to": to, "message": exampleText(d.Message)})
 		}
 	}
-	message = delivery.Line(message, 60)
-	if message == "" {
-		message = "The parser is ready."
+	return exampleList
+}
+
+// exampleText is the message that was meant, or another where that can't be
+// shown whole and plain: half of it would be worse than none.
+func exampleText(message string) string {
+	const longest = 60
+	text, err := delivery.Prepare(message)
+	if err != nil || text != delivery.Line(text, longest) || strings.ContainsAny(text, `"\`) {
+		return "The parser is ready."
 	}
-	return fmt.Sprintf("touchtone %s", toJSON(map[string]string{"action": "send", "to": to, "message": message}))
+	return text
 }
 
 // toJSON writes a flat object on one line, keys in the order that reads best.
@@ -285,7 +332,7 @@ func toJSON(fields map[string]string) string {
 // that works.
 func refuse(d dial, problem, example string) ToolResult {
 	what := "Not done"
-	if d.Action == "send" {
+	if d.Action == "send" || d.Action == "broadcast" {
 		what = "Not sent"
 	}
 	return ToolResult{

@@ -128,10 +128,11 @@ func (p *Publisher) Close(remove bool) {
 	p.cancel()
 	<-p.done
 	p.server.close(remove)
+	if d, err := read(p.path); err != nil || d.Instance != p.doc.Instance {
+		return // taken over already
+	}
 	if remove {
-		if d, err := read(p.path); err == nil && d.Instance == p.doc.Instance {
-			_ = os.Remove(p.path)
-		}
+		_ = os.Remove(p.path)
 		return
 	}
 	p.mu.Lock()
@@ -174,21 +175,23 @@ func (p *Publisher) pause() time.Duration {
 	return max(time.Until(p.written.Add(pause)), 0)
 }
 
-// flush writes the document if it differs from the file.
+// flush writes the document if it differs from the file. Nobody waits for the
+// disk meanwhile; only one goroutine at a time calls it.
 func (p *Publisher) flush() {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	if !p.dirty {
+		p.mu.Unlock()
 		return
 	}
 	data, err := json.Marshal(stamp(p.doc))
+	p.dirty, p.urgent, p.written = false, false, time.Now()
+	p.mu.Unlock()
 	if err == nil {
 		err = atomicfile.Write(p.path, append(data, '\n'))
 	}
 	if err != nil {
 		p.log.Error("write beacon", "err", err) // the heartbeat tries again
 	}
-	p.dirty, p.urgent, p.written = false, false, time.Now()
 }
 
 // stamp says that the document is of this moment.

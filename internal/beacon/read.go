@@ -2,6 +2,7 @@ package beacon
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -31,8 +32,33 @@ func read(path string) (Document, error) {
 	if err := json.Unmarshal(data, &d); err != nil {
 		return d, fmt.Errorf("read %s: %w", filepath.Base(path), err)
 	}
+	if err := d.check(); err != nil {
+		return d, fmt.Errorf("read %s: %w", filepath.Base(path), err)
+	}
+	return d, nil
+}
+
+// check refuses what is another format's.
+func (d Document) check() error {
 	if d.Schema != Schema {
-		return d, fmt.Errorf("read %s: schema %q is not %s", filepath.Base(path), d.Schema, Schema)
+		return fmt.Errorf("schema %q is not %s", d.Schema, Schema)
+	}
+	return nil
+}
+
+// Read reads the document of one process, which may have ended. It is
+// fs.ErrNotExist where there is none.
+func Read(dir string, pid int) (Document, error) {
+	path := Path(dir, pid)
+	d, err := read(path)
+	if err == nil && d.PID != pid {
+		err = fmt.Errorf("read %s: it is about process %d", filepath.Base(path), d.PID)
+	}
+	if err != nil {
+		return Document{}, err
+	}
+	if d.Socket == "" { // by another publisher: the place that the specification knows
+		d.Socket = strings.TrimSuffix(path, ".json") + ".sock"
 	}
 	return d, nil
 }
@@ -41,19 +67,16 @@ func read(path string) (Document, error) {
 // be read, or belongs to a dead process, is left out.
 func List(dir string) []Document {
 	var out []Document
-	for pid, path := range files(dir, ".json") {
+	for pid := range files(dir, ".json") {
 		if !running(pid) {
 			continue
 		}
-		if d, err := read(path); err == nil && d.PID == pid {
+		if d, err := Read(dir, pid); err == nil {
 			out = append(out, d)
 		}
 	}
 	slices.SortFunc(out, func(a, b Document) int {
-		if a.StartedAt != b.StartedAt {
-			return int(a.StartedAt - b.StartedAt)
-		}
-		return a.PID - b.PID
+		return cmp.Or(cmp.Compare(a.StartedAt, b.StartedAt), cmp.Compare(a.PID, b.PID))
 	})
 	return out
 }
@@ -84,43 +107,46 @@ func running(pid int) bool {
 	return err != nil || proc.State(id) != proc.Gone
 }
 
-// sweep removes what dead instances left.
+// sweep removes what dead instances left. A document that was written lately
+// stays: a process of another container that shares the folder looks dead from
+// here.
 func sweep(dir string) {
+	fresh := make(map[int]bool)
 	for _, ending := range []string{".json", ".sock"} {
 		for pid, path := range files(dir, ending) {
-			if !running(pid) {
-				_ = os.Remove(path)
+			if fresh[pid] || running(pid) {
+				continue
 			}
+			if d, err := read(path); err == nil && time.Since(time.UnixMilli(d.UpdatedAt)) < Stale {
+				fresh[pid] = true
+				continue
+			}
+			_ = os.Remove(path)
 		}
 	}
 }
 
 // Query asks a beacon's socket for a fresh document.
 func Query(ctx context.Context, socket string) (Document, error) {
-	line, err := ask(ctx, socket, "get_state")
+	line, doc, err := ask(ctx, socket, "get_state")
 	if err != nil {
 		return Document{}, err
 	}
-	defer line.conn.Close()
-	return line.answer()
+	line.conn.Close()
+	return doc, nil
 }
 
 // Subscription is a connection that hears of each transition.
 type Subscription struct{ line *line }
 
 // Subscribe asks a beacon for its transitions and returns the document as of
-// this moment: nothing between it and the first Next is missed.
+// this moment: nothing between it and the first Next is missed. The context
+// counts until then.
 func Subscribe(ctx context.Context, socket string) (*Subscription, Document, error) {
-	line, err := ask(ctx, socket, "subscribe")
+	line, doc, err := ask(ctx, socket, "subscribe")
 	if err != nil {
 		return nil, Document{}, err
 	}
-	doc, err := line.answer()
-	if err != nil {
-		line.conn.Close()
-		return nil, Document{}, err
-	}
-	_ = line.conn.SetDeadline(time.Time{})
 	return &Subscription{line}, doc, nil
 }
 
@@ -128,8 +154,10 @@ func Subscribe(ctx context.Context, socket string) (*Subscription, Document, err
 // helper, is gone.
 func (s *Subscription) Next() (Document, error) {
 	var p push
-	err := s.line.decode(&p)
-	return p.Data, err
+	if err := s.line.decode(&p); err != nil {
+		return Document{}, err
+	}
+	return p.Data, p.Data.check()
 }
 
 // Close ends the subscription, also one that waits in Next.
@@ -144,31 +172,41 @@ type line struct {
 // queryTime bounds a query.
 const queryTime = 5 * time.Second
 
-func ask(ctx context.Context, socket, command string) (*line, error) {
+// ask sends one command and returns the document that answers it, with the
+// connection for what may follow.
+func ask(ctx context.Context, socket, command string) (*line, Document, error) {
 	ctx, cancel := context.WithTimeout(ctx, queryTime)
 	defer cancel()
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "unix", socket)
 	if err != nil {
-		return nil, err
+		return nil, Document{}, err
 	}
-	_ = conn.SetDeadline(time.Now().Add(queryTime))
-	if _, err := fmt.Fprintf(conn, "{\"type\":%q}\n", command); err != nil {
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	l := &line{conn: conn, in: bufio.NewReaderSize(conn, maxDocument)}
+	doc, err := l.exchange(command)
+	if !stop() {
+		err = ctx.Err()
+	}
+	if err != nil {
 		conn.Close()
-		return nil, err
+		return nil, Document{}, err
 	}
-	return &line{conn: conn, in: bufio.NewReaderSize(conn, maxDocument)}, nil
+	return l, doc, nil
 }
 
-func (l *line) answer() (Document, error) {
+func (l *line) exchange(command string) (Document, error) {
+	if _, err := fmt.Fprintf(l.conn, "{\"type\":%q}\n", command); err != nil {
+		return Document{}, err
+	}
 	var r response
 	if err := l.decode(&r); err != nil {
 		return Document{}, err
 	}
 	if !r.Success || r.Data == nil {
-		return Document{}, errors.New(r.Error)
+		return Document{}, fmt.Errorf("%s: refused: %s", command, r.Error)
 	}
-	return *r.Data, nil
+	return *r.Data, r.Data.check()
 }
 
 func (l *line) decode(v any) error {

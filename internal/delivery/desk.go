@@ -2,7 +2,6 @@ package delivery
 
 import (
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -152,7 +151,7 @@ func (d *Desk) Take(room int) Batch {
 	b := Batch{Number: d.batches}
 	used := 0
 	for _, it := range waiting {
-		cost := len(it.msg.Text) + len("> ")*strings.Count(it.msg.Text, "\n") + overhead
+		cost := cost(it.msg)
 		if len(b.Messages) > 0 && used+cost > room {
 			break
 		}
@@ -164,8 +163,8 @@ func (d *Desk) Take(room int) Batch {
 	return b
 }
 
-// overhead is about what a sender's line and the quoting cost a message, in bytes.
-const overhead = 200
+// cost is how many bytes a message takes in a batch, whenever that is written.
+func cost(m Message) int { return len(block(m, m.Sent)) + len(", 59m ago") }
 
 // WakeDue reports whether something waits that may start a turn by itself at
 // now.

@@ -211,8 +211,8 @@ var scripts = []struct{ name, script string }{
 		take 0 =`},
 	{"room: what fits, oldest first", `
 		sync a b c = new
-		take 417 = a +2
-		take 418 = b c`},
+		take 149 = a +2
+		take 150 = b c`},
 	{"settle of several, some unknown, is heard of once", `
 		sync a b c = new
 		settle b x c b = b c

@@ -5,6 +5,9 @@
 package delivery
 
 import (
+	"errors"
+	"fmt"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -27,10 +30,12 @@ type Kind string
 const (
 	// Call is a touchtone message to one session.
 	Call Kind = "call"
+	// PartyLine is one to every session that some selectors mean.
+	PartyLine Kind = "party-line"
 )
 
 // Known reports whether this version can deliver messages of kind k.
-func (k Kind) Known() bool { return k == Call }
+func (k Kind) Known() bool { return k == Call || k == PartyLine }
 
 // Sender says who sent a message. It is stamped by the sending program from
 // its own identity; nothing in the text can change it.
@@ -65,6 +70,8 @@ type Message struct {
 	Sent  time.Time `json:"sent"`            // UTC, for showing
 	Hops  int       `json:"hops,omitempty"`  // wakes by messages since a human last spoke, on the way here
 	After []string  `json:"after,omitempty"` // ids of the messages that the sender had just been handed
+
+	Selectors []string `json:"selectors,omitempty"` // of a party line: whom it went to
 }
 
 // MaxHops is how many agents in a row may be woken by one another before a
@@ -73,6 +80,57 @@ const MaxHops = 40
 
 // maxAfter bounds the list of ancestors in a message.
 const maxAfter = 16
+
+// ErrNoText means that a message holds nothing that anybody could read.
+var ErrNoText = errors.New("the message is empty")
+
+// TooLongError means that a text is over MaxText, or that the message is over
+// MaxMessage once it is stored.
+type TooLongError struct {
+	Size   int  // of the text
+	More   bool // Size is all that was looked at
+	Stored bool // the text would do, the stored message would not
+}
+
+func (e *TooLongError) Error() string {
+	switch {
+	case e.Stored:
+		return fmt.Sprintf("the message is %s bytes, but more than %s once stored, where quotes, backslashes and line ends count twice", thousands(e.Size), thousands(MaxMessage))
+	case e.More:
+		return fmt.Sprintf("the message is more than %s bytes, at most %s", thousands(e.Size), thousands(MaxText))
+	}
+	return fmt.Sprintf("the message is %s bytes, at most %s", thousands(e.Size), thousands(MaxText))
+}
+
+// Shorten says what to do about a TooLongError.
+const Shorten = "send the important part, or write a file and send its path"
+
+// thousands writes a number the way people read it.
+func thousands(n int) string {
+	if n < 1000 {
+		return strconv.Itoa(n)
+	}
+	return fmt.Sprintf("%s,%03d", thousands(n/1000), n%1000)
+}
+
+// Prepare makes a text ready to be sent: clean, and without blanks around it.
+// What nobody could read is ErrNoText, what is too long a *TooLongError.
+func Prepare(text string) (string, error) {
+	text = strings.TrimSpace(CleanText(text))
+	if strings.IndexFunc(text, visible) < 0 {
+		return "", ErrNoText
+	}
+	if len(text) > MaxText {
+		return "", &TooLongError{Size: len(text)}
+	}
+	return text, nil
+}
+
+// visible reports whether a rune leaves a mark that can be read.
+func visible(r rune) bool {
+	return !unicode.IsSpace(r) && r != 0x2800 && // 0x2800 is Braille without a dot
+		!unicode.In(r, unicode.Cc, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
+}
 
 // CleanText makes text that came from elsewhere safe to show: valid UTF-8,
 // line ends as \n, and no control, escape or invisible direction characters

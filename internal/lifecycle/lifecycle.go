@@ -3,7 +3,10 @@
 // pi-notes records. No state is guessed from silence.
 package lifecycle
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // State is what an agent is doing (spec: beacon, state).
 type State string
@@ -47,6 +50,7 @@ type (
 	}
 	// Settled: the host says that it will not go on by itself. Idle is what
 	// it answers when asked in that moment: another operation may be open.
+	// False if it was not asked; a look must follow.
 	Settled struct{ Aborted, Idle bool }
 	// CompactionBegan and CompactionEnded bracket a compaction. An end may
 	// come without a beginning.
@@ -122,18 +126,17 @@ func (m *Machine) Handle(ev Event, now time.Time) (changed bool) {
 	case RetryScheduled:
 		m.run, m.retry = true, &ev
 	case Settled:
-		// Not idle, and nothing else known to be open: something is about to
-		// begin, such as the compaction that ended this run.
-		m.run, m.retry, m.tools = false, nil, nil
+		// If not idle, something is about to begin, such as the compaction that
+		// ended this run, or the host was not asked: the next look closes it.
+		m.tools = nil
 		m.look(ev.Idle)
 	case CompactionBegan:
 		m.compaction, m.retry = &ev, nil
 	case CompactionEnded:
-		m.compaction = nil
-		if !m.run {
+		if m.compaction != nil {
 			// Ended, yet the host is inside it until the next look: it may be
 			// about to start the prompt that the compaction made room for.
-			m.run = true
+			m.compaction, m.run = nil, true
 		}
 	case SummaryBegan:
 		m.summary = true
@@ -142,14 +145,12 @@ func (m *Machine) Handle(ev Event, now time.Time) (changed bool) {
 	case Looked:
 		m.look(ev.Idle)
 	case ToolBegan:
-		m.tools = append(m.tools, tool{ev.CallID, ev.Tool, now})
-	case ToolEnded:
-		for i, t := range m.tools {
-			if t.call == ev.CallID {
-				m.tools = append(m.tools[:i:i], m.tools[i+1:]...)
-				break
-			}
+		// Once: a host may tell of a call when it asks and when it begins.
+		if !slices.ContainsFunc(m.tools, func(t tool) bool { return t.call == ev.CallID }) {
+			m.tools = append(m.tools, tool{ev.CallID, ev.Tool, now})
 		}
+	case ToolEnded:
+		m.tools = slices.DeleteFunc(m.tools, func(t tool) bool { return t.call == ev.CallID })
 	case DialogOpened:
 		m.dialog = true
 	case DialogClosed:

@@ -70,6 +70,13 @@ var orders = []struct {
 		{RetryScheduled{Attempt: 1, Max: 3}, Retrying},
 		{Settled{Aborted: true, Idle: true}, Idle},
 	}},
+	{"the same, looked at after the event (4.3)", []step{
+		{RunBegan{}, Working},
+		{AttemptEnded{Failed: true}, Working},
+		{RetryScheduled{Attempt: 1, Max: 3}, Retrying},
+		{Settled{Aborted: true}, Retrying},
+		{Looked{Idle: true}, Idle},
+	}},
 	{"manual compaction (4.4)", []step{
 		{CompactionBegan{Reason: Manual}, Compacting},
 		{CompactionEnded{}, Working}, // isIdle() is still false inside it
@@ -143,7 +150,7 @@ var orders = []struct {
 		{Looked{Idle: true}, Idle},
 	}},
 	{"nothing to compact: an end without a beginning, no run (4.4)", []step{
-		{CompactionEnded{}, Working},
+		{CompactionEnded{}, Idle},
 		{Looked{Idle: true}, Idle},
 	}},
 	{"compaction whose end is never heard", []step{
@@ -269,6 +276,7 @@ func TestDetail(t *testing.T) {
 		{"compaction is over", []Event{RunBegan{}, compaction, CompactionEnded{}}, Detail{}},
 		{"the oldest tool", []Event{RunBegan{}, ToolBegan{"1", "read"}, ToolBegan{"2", "bash"}}, Detail{Tool: "read", ToolSince: at(1)}},
 		{"the oldest that still runs", []Event{RunBegan{}, ToolBegan{"1", "read"}, ToolBegan{"2", "bash"}, ToolBegan{"3", "edit"}, ToolEnded{"1"}}, Detail{Tool: "bash", ToolSince: at(2)}},
+		{"told of twice", []Event{RunBegan{}, ToolBegan{"1", "read"}, ToolBegan{"1", "read"}, ToolBegan{"2", "bash"}, ToolEnded{"1"}}, Detail{Tool: "bash", ToolSince: at(3)}},
 		{"an unknown end", []Event{ToolBegan{"1", "read"}, ToolEnded{"9"}}, Detail{Tool: "read", ToolSince: at(0)}},
 		{"no tool outlives its run", []Event{RunBegan{}, ToolBegan{"1", "read"}, AttemptEnded{}}, Detail{}},
 		{"nor a settled host", []Event{RunBegan{}, ToolBegan{"1", "read"}, Settled{Idle: true}}, Detail{}},

@@ -5,9 +5,11 @@ package phonebook
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // Entry is one live session as others may find it.
@@ -20,6 +22,8 @@ type Entry struct {
 	State string `json:"state,omitempty"` // idle, working, …
 	Note  string `json:"note,omitempty"`  // what a caller should know before dialling, such as "unresponsive"
 	Self  bool   `json:"self,omitempty"`  // the caller itself
+	// Values are what else dials it: handles and what other programs contribute.
+	Values map[string][]string `json:"values,omitempty"`
 }
 
 // Locators lists every string that dials the entry, without blanks and
@@ -37,18 +41,64 @@ func (e Entry) Locators() []string {
 	if e.PID > 0 {
 		add(strconv.Itoa(e.PID))
 	}
+	for _, key := range slices.Sorted(maps.Keys(e.Values)) {
+		for _, v := range e.Values[key] {
+			add(v)
+		}
+	}
 	return out
 }
 
 // Selectors is Locators as a JSON array to copy from.
-func (e Entry) Selectors() string { return jsonList(e.Locators()) }
+func (e Entry) Selectors() string { return List(e.Locators()) }
 
-// Label names the entry for people: its name, else its id.
+// Shown lists the further values that dial the entry, with their keys, on one
+// line; "" without any.
+func (e Entry) Shown() string {
+	var parts []string
+	for _, key := range slices.Sorted(maps.Keys(e.Values)) {
+		shown := make([]string, len(e.Values[key]))
+		for i, v := range e.Values[key] {
+			shown[i] = Show(v)
+		}
+		parts = append(parts, Show(key)+" "+strings.Join(shown, ", "))
+	}
+	return strings.Join(parts, "  ")
+}
+
+// Label names the entry for people and models, as Show does: its name, else
+// its id.
 func (e Entry) Label() string {
 	if e.Name != "" {
-		return e.Name
+		return Show(e.Name)
 	}
-	return e.ID
+	return Show(e.ID)
+}
+
+// Show writes a value that a session chose, on one line and not too long. It
+// stands in quotes unless it is made of what names and paths are made of: a
+// session called "bob [idle] (this session)" must not pass for what we say.
+func Show(s string) string {
+	cut := s
+	for i := range s {
+		if i > maxShown {
+			cut = s[:i] + "…"
+			break
+		}
+	}
+	if s == "" || strings.ContainsFunc(s, odd) || strings.TrimSpace(s) != s || strings.Contains(s, "  ") {
+		return strconv.Quote(cut)
+	}
+	return cut
+}
+
+// maxShown is how many bytes of a value are shown; its selector has them all.
+const maxShown = 200
+
+// odd reports whether r is seldom part of a name or path. Brackets, quotes,
+// commas and semicolons are what our own sentences are made of.
+func odd(r rune) bool {
+	return !unicode.In(r, unicode.L, unicode.N, unicode.M) && !strings.ContainsRune(" -_./\\:~+@#%=", r)
 }
 
 // Book is a roster.
@@ -105,18 +155,38 @@ func (b Book) Filter(matches []Match) (found Book, unmatched []string) {
 // match, and their union must be exactly one. Errors are *NobodyError,
 // *SeveralError or ErrNoLocator.
 func (b Book) One(locators []string) (Entry, error) {
-	matches := b.Look(locators)
-	if len(matches) == 0 {
-		return Entry{}, ErrNoLocator
-	}
-	found, unmatched := b.Filter(matches)
+	found, matches, err := b.Union(locators)
 	switch {
-	case len(unmatched) > 0:
-		return Entry{}, &NobodyError{Unmatched: unmatched, Matches: matches, Book: b}
+	case err != nil:
+		return Entry{}, err
 	case len(found) > 1:
 		return Entry{}, &SeveralError{Matches: matches, Found: found}
 	}
 	return found[0], nil
+}
+
+// Union resolves locators to all the sessions that any of them means; each must
+// mean somebody. Errors are *NobodyError or ErrNoLocator.
+func (b Book) Union(locators []string) (found Book, matches []Match, err error) {
+	matches = b.Look(locators)
+	if len(matches) == 0 {
+		return nil, nil, ErrNoLocator
+	}
+	found, unmatched := b.Filter(matches)
+	if len(unmatched) > 0 {
+		return nil, nil, &NobodyError{Unmatched: unmatched, Matches: matches, Book: b}
+	}
+	return found, matches, nil
+}
+
+// Dial returns the first of an entry's locators that means it alone.
+func (b Book) Dial(e Entry) (locator string, ok bool) {
+	for _, l := range e.Locators() {
+		if to, err := b.One([]string{l}); err == nil && to.ID == e.ID {
+			return l, true
+		}
+	}
+	return "", false
 }
 
 // ErrNoLocator says that no locator, or only blank ones, were given.
@@ -162,9 +232,9 @@ func names(es []Entry) string {
 	parts := make([]string, len(es))
 	for i, e := range es {
 		if e.Name == "" {
-			parts[i] = fmt.Sprintf("id %s (pid %d)", e.ID, e.PID)
+			parts[i] = fmt.Sprintf("id %s (pid %d)", Show(e.ID), e.PID)
 		} else {
-			parts[i] = fmt.Sprintf("%s (id %s, pid %d)", e.Name, e.ID, e.PID)
+			parts[i] = fmt.Sprintf("%s (id %s, pid %d)", e.Label(), Show(e.ID), e.PID)
 		}
 	}
 	return strings.Join(parts, ", ")
@@ -178,9 +248,9 @@ func quoted(ss []string) string {
 	return strings.Join(parts, ", ")
 }
 
-// jsonList writes strings as a JSON array on one line, without the HTML
+// List writes strings as a JSON array on one line, without the HTML
 // escapes that would spoil a copied path.
-func jsonList(ss []string) string {
+func List(ss []string) string {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)

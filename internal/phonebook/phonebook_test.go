@@ -172,6 +172,35 @@ func TestLabel(t *testing.T) {
 	}
 }
 
+// What a session chose never passes for our own words.
+func TestShow(t *testing.T) {
+	for in, want := range map[string]string{
+		"reviewer": "reviewer", "two words": "two words", "/w/app-1.0_b": "/w/app-1.0_b", `C:\w`: `C:\w`, "Grüße 日本": "Grüße 日本", "lab/large:v2": "lab/large:v2",
+		"": `""`, " bob": `" bob"`, "a  pid 1": `"a  pid 1"`, "bob [idle]": `"bob [idle]"`, "bob (id x)": `"bob (id x)"`, `say "hi"`: `"say \"hi\""`,
+		"a, b": `"a, b"`, "a; b": `"a; b"`, "two\nlines": `"two\nlines"`, "\x1b[2J": `"\x1b[2J"`, "\u202eabc": `"\u202eabc"`, "• eve": `"• eve"`,
+		strings.Repeat("é", 150): strings.Repeat("é", 101) + "…",
+	} {
+		if got := Show(in); got != want {
+			t.Errorf("Show(%q) = %s, want %s", in, got, want)
+		}
+	}
+}
+
+func TestDial(t *testing.T) {
+	for entry, want := range map[int]string{0: "id-a", 1: "id-b", 3: "id-d"} {
+		if got, ok := book.Dial(book[entry]); got != want || !ok {
+			t.Errorf("Dial(%s) = %q, %v, want %q", book[entry].ID, got, ok, want)
+		}
+	}
+	same := Book{{ID: "x", Name: "y", Cwd: "/"}, {ID: "y", Name: "x", Cwd: "/"}, {ID: "z", Name: "x", PID: 5}}
+	if got, ok := same.Dial(same[0]); ok {
+		t.Errorf("Dial of what has no locator of its own = %q", got)
+	}
+	if got, ok := same.Dial(same[2]); got != "z" || !ok {
+		t.Errorf("Dial = %q, %v, want z", got, ok)
+	}
+}
+
 // One succeeds exactly when each locator matches somebody and all of them
 // together mean one session.
 func TestOneProperty(t *testing.T) {

@@ -22,15 +22,18 @@ type light struct {
 	tell     func(text string)
 	log      *slog.Logger
 	instance string
-	started  int64     // of Pi, milliseconds since 1970
-	joined   time.Time // of the session, about
+	started  int64 // of Pi, milliseconds since 1970
 	limits   string
+
+	asking   sync.Mutex // held while Pi is asked; guards the next two, taken before mu
+	asked    time.Time  // when Pi was last asked
+	answered bool       // and whether it answered
 
 	mu        sync.Mutex // guards all below
 	session   agent.Session
 	view      agent.View
+	joined    time.Time // as on the roster; zero until it is there
 	now       snapshot
-	asked     time.Time // when now was last asked for
 	siblings  []exchange.Session
 	looked    bool // siblings are known
 	publisher *beacon.Publisher
@@ -45,8 +48,8 @@ type snapshot struct {
 	Usage   beacon.Usage `json:"usage"`
 }
 
-// beaconDir is where beacons lie below Pi's agent folder (spec: beacon).
-func beaconDir(agentDir string) string { return filepath.Join(agentDir, "beacon") }
+// BeaconDir is where beacons lie below Pi's agent folder (spec: beacon).
+func BeaconDir(agentDir string) string { return filepath.Join(agentDir, "beacon") }
 
 // Describe takes note of what the session is called.
 func (l *light) Describe(s agent.Session) {
@@ -61,6 +64,9 @@ func (l *light) Show(v agent.View) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.view = v
+	if !v.Joined.IsZero() {
+		l.joined = v.Joined
+	}
 	l.refresh()
 }
 
@@ -124,16 +130,18 @@ func (l *light) refresh() {
 }
 
 // first reports whether this is the process's top-level session: one with a
-// human before one without, else the one that came first.
+// human before one without, else the one that came first. Siblings compare what
+// is on the roster, so that they agree.
 func (l *light) first() bool {
 	for _, o := range l.siblings {
-		if o.Wakes != l.session.Wakes {
+		switch {
+		case o.Wakes != l.session.Wakes:
 			if o.Wakes {
 				return false
 			}
-			continue
-		}
-		if o.Joined.Before(l.joined) {
+		case l.joined.IsZero() || o.Joined.Before(l.joined):
+			return false
+		case o.Joined.Equal(l.joined) && o.Key.ID < l.session.Key.ID:
 			return false
 		}
 	}
@@ -141,21 +149,23 @@ func (l *light) first() bool {
 }
 
 // fresh asks Pi and builds a document of this moment. Many queries at once
-// cost Pi one question.
+// cost Pi one question, and a Pi that doesn't answer is waited for once.
 func (l *light) fresh(ctx context.Context) (beacon.Document, bool) {
-	l.mu.Lock()
-	recent := time.Since(l.asked) < snapshotAge
-	l.mu.Unlock()
-	if !recent {
+	l.asking.Lock()
+	defer l.asking.Unlock()
+	if time.Since(l.asked) >= snapshotAge {
 		ctx, cancel := context.WithTimeout(ctx, snapshotWait)
 		defer cancel()
 		s, err := l.ask(ctx)
-		if err != nil {
-			return beacon.Document{}, false
+		l.asked, l.answered = time.Now(), err == nil
+		if err == nil {
+			l.mu.Lock()
+			l.now = s
+			l.mu.Unlock()
 		}
-		l.mu.Lock()
-		l.now, l.asked = s, time.Now()
-		l.mu.Unlock()
+	}
+	if !l.answered {
+		return beacon.Document{}, false
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

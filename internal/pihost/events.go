@@ -14,7 +14,10 @@ func (s *server) facts(e hostEvent) []lifecycle.Event {
 	case "agent_end":
 		return []lifecycle.Event{lifecycle.AttemptEnded{Failed: e.Error}}
 	case "agent_settled":
-		return []lifecycle.Event{lifecycle.Settled{Aborted: e.Aborted, Idle: e.Idle}}
+		// Whether it is idle shows once this event is over, and the look after it
+		// tells: a compaction may have ended the run, and what other extensions
+		// send meanwhile starts another.
+		return []lifecycle.Event{lifecycle.Settled{Aborted: e.Aborted}}
 	case "session_before_compact":
 		return []lifecycle.Event{lifecycle.CompactionBegan{Reason: lifecycle.Reason(e.Reason), WillRetry: e.WillRetry}}
 	case "session_compact", "session_compact_failed":

@@ -139,4 +139,8 @@ type (
 	status struct {
 		Text string `json:"text"`
 	}
+	// deck says how many messages wait for the model.
+	deck struct {
+		Count int `json:"count"`
+	}
 )

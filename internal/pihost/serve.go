@@ -97,8 +97,9 @@ func (s *server) leave() {
 		handOver = proc.State(id) != proc.Gone
 	}
 	s.opts.Log.Info("leave", "reason", reason, "handOver", handOver)
-	sc.Leave(handOver)
+	// First, since a sibling that sees this session leave may light its own.
 	light.Off(!handOver && (reason == "quit" || reason == ""))
+	sc.Leave(handOver)
 }
 
 // hooks are the tools whose calls the extension asks about.
@@ -134,13 +135,13 @@ func (s *server) hello(_ context.Context, h hello) (welcome, error) {
 	s.session = agent.Session{
 		Key: exchange.SessionKey{Host: exchange.PiHost, ID: h.Session.ID}, Name: h.Session.Name, Cwd: h.Cwd,
 		Model: h.Model, Mode: h.Mode, File: h.Session.File, PID: h.PID,
-		Wakes: h.Mode == "tui" || h.Mode == "rpc",
+		Wakes: h.Mode == "tui" || h.Mode == "rpc", Handles: handlesOf(h.PID),
 	}
 	s.script = &transcript{path: h.Session.File}
 	s.retry.settings = h.Retry
 	s.light = &light{
-		dir: beaconDir(s.opts.Agents), ask: s.ask, tell: func(text string) { s.Tell(text, true) }, log: s.opts.Log,
-		instance: exchange.NewID(time.Now()), started: h.StartedAt, joined: time.Now(), limits: h.Limits,
+		dir: BeaconDir(s.opts.Agents), ask: s.ask, tell: func(text string) { s.Tell(text, true) }, log: s.opts.Log,
+		instance: exchange.NewID(time.Now()), started: h.StartedAt, limits: h.Limits,
 		session: s.session, now: h.Now,
 	}
 	facts = append(facts, s.conversationHolds(h.InContext))
@@ -315,6 +316,9 @@ func (s *server) ask(ctx context.Context) (snapshot, error) {
 
 // Show implements sidecar.Host.
 func (s *server) Show(v agent.View) { s.light.Show(v) }
+
+// Deck implements sidecar.Host.
+func (s *server) Deck(count int) { s.push("deck", deck{Count: count}) }
 
 // Siblings implements sidecar.Host.
 func (s *server) Siblings(others []exchange.Session) { s.light.Siblings(others) }

@@ -27,8 +27,11 @@ type Host interface {
 	Status(text string)
 	// Show publishes what the session is doing.
 	Show(v agent.View)
+	// Deck says how many messages wait for the model, once at the start and
+	// whenever that changes.
+	Deck(count int)
 	// Siblings says which other sessions run in the same process. It is called
-	// before the first Show, and when that changes.
+	// once this one's place is known, and when that changes.
 	Siblings(others []exchange.Session)
 	// Transcript returns the ids of messages that the session's file holds
 	// and that it has not returned before.
@@ -64,6 +67,8 @@ type Sidecar struct {
 	swept    time.Time
 	scanned  bool // the transcript was read from its beginning
 	siblings []exchange.Session
+	waiting  int  // how many messages wait for the model
+	onDeck   int  // the same as last published; -1 before
 	peek     bool // look for siblings at the next tick
 	trouble  bool // the record could not be written
 	work     sync.WaitGroup
@@ -146,13 +151,14 @@ func (s *Sidecar) loop() {
 	defer s.cancel()
 	tick := time.NewTicker(look)
 	defer tick.Stop()
-	s.lookForSiblings()
 	s.handle(agent.Described{Session: s.cfg.Session})
 	for _, fact := range s.cfg.Facts {
 		s.handle(fact)
 	}
 	if s.cfg.Exchange != nil {
 		s.hunt()
+	} else {
+		s.lookForSiblings()
 	}
 	for {
 		var rings <-chan struct{}
@@ -214,6 +220,7 @@ func (s *Sidecar) take(j job) {
 		s.lookAtTranscript()
 	}
 	s.handle(ev)
+	s.deck()
 }
 
 // tick is what happens once a second, rung or not.
@@ -263,6 +270,7 @@ func (s *Sidecar) hunt() {
 	if there && before.Agent != s.cfg.Agent {
 		// Another process has it, even while its sidecar is being replaced.
 		s.handle(agent.OwnedElsewhere{By: before.Record})
+		s.lookForSiblings() // nobody rings here
 		return
 	}
 	lease, err := s.cfg.Exchange.Own(s.cfg.Session.Key)
@@ -274,19 +282,25 @@ func (s *Sidecar) hunt() {
 		if time.Since(s.began) >= overlap {
 			stuck := proc.State(owned.By.Agent) == proc.Gone
 			s.handle(agent.OwnedElsewhere{By: owned.By, Stuck: stuck})
+			s.lookForSiblings()
 		}
 		return
 	case err != nil:
 		s.troubled(err) // and asked for again
+		s.lookForSiblings()
 		return
 	}
 	memory, err := lease.Recall()
 	if err != nil {
 		s.cfg.Log.Error("recall", "err", err) // it starts without
 	}
-	s.lease, s.lastBeat = lease, time.Now()
+	s.lease, s.lastBeat, s.onDeck = lease, time.Now(), -1
 	s.cfg.Log.Info("own session", "session", s.cfg.Session.Key.ID, "generation", lease.Generation(), "continues", there)
 	s.handle(agent.Owned{Memory: memory, Continues: there, Incarnation: exchange.NewID(time.Now())})
+	// Only now that the record is out: of two that join at once, the second to
+	// look sees the first, and rings it.
+	s.lookForSiblings()
+	s.ringSiblings()
 	s.readInbox()
 }
 
@@ -307,6 +321,7 @@ func (s *Sidecar) readInbox() {
 		s.handle(agent.InTranscript{IDs: s.cfg.Host.Transcript()})
 	}
 	s.handle(agent.InboxRead{Messages: messages})
+	s.deck()
 }
 
 func (s *Sidecar) lookAtTranscript() {
@@ -315,6 +330,7 @@ func (s *Sidecar) lookAtTranscript() {
 	}
 	if ids := s.cfg.Host.Transcript(); len(ids) > 0 {
 		s.handle(agent.InTranscript{IDs: ids})
+		s.deck()
 	}
 }
 
@@ -340,6 +356,19 @@ func (s *Sidecar) handle(ev agent.Event) {
 	}
 }
 
+// deck publishes how many messages wait, once the inbox has been read: after a
+// reload the row on the screen goes on where it was.
+func (s *Sidecar) deck() {
+	if s.lease == nil || s.waiting == s.onDeck {
+		return
+	}
+	s.onDeck = s.waiting
+	s.cfg.Host.Deck(s.onDeck)
+	if err := s.lease.OnDeck(s.onDeck); err != nil {
+		s.cfg.Log.Error("on deck", "err", err)
+	}
+}
+
 func (s *Sidecar) do(effect agent.Effect) {
 	switch e := effect.(type) {
 	case agent.Reply:
@@ -351,7 +380,8 @@ func (s *Sidecar) do(effect agent.Effect) {
 		e.Message.ID = exchange.NewID(time.Now())
 		err := s.cfg.Exchange.Post(e.To, e.Message)
 		s.cfg.Log.Info("post", "msg", e.Message.ID, "to", e.To.ID, "err", err)
-		s.handle(agent.Posted{Req: e.Req, ID: e.Message.ID, Err: err})
+		_, there := s.cfg.Exchange.Session(e.To)
+		s.handle(agent.Posted{Req: e.Req, To: e.To, ID: e.Message.ID, Err: err, Gone: errors.Is(there, exchange.ErrGone)})
 	case agent.Wake:
 		s.cfg.Log.Info("wake", "msg", e.Handover.Details.IDs)
 		s.cfg.Host.Wake(e.Handover)
@@ -372,6 +402,7 @@ func (s *Sidecar) do(effect agent.Effect) {
 		s.cfg.Host.Status(e.Text)
 	case agent.Show:
 		s.cfg.Host.Show(e.View)
+		s.waiting = e.View.Waiting
 	}
 }
 

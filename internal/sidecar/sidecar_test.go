@@ -51,6 +51,8 @@ func (h *host) Status(text string) {
 
 func (h *host) Show(agent.View) {}
 
+func (h *host) Deck(int) {}
+
 func (h *host) Siblings([]exchange.Session) {}
 
 func (h *host) Transcript() []string {

@@ -1,0 +1,181 @@
+package beacon
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"switchboard/internal/lifecycle"
+)
+
+// Documents that are not what they should be are left out, and Read says why.
+func TestHostileDocuments(t *testing.T) {
+	good := func(change func(*Document)) string {
+		d := document(lifecycle.Idle, "i")
+		change(&d)
+		data, err := json.Marshal(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+	tests := []struct {
+		name, text string
+		ok         bool
+	}{
+		{"good", good(func(*Document) {}), true},
+		{"of a newer version, with more fields", strings.Replace(good(func(*Document) {}), "{", `{"more":[1],`, 1), true},
+		{"empty", "", false},
+		{"half", good(func(*Document) {})[:40], false},
+		{"garbage", "\x00\xff", false},
+		{"wrong types", `{"schema":"pi-beacon/v1","pid":"12"}`, false},
+		{"wrong schema", good(func(d *Document) { d.Schema = "pi-beacon/v2" }), false},
+		{"no schema", "{}", false},
+		{"of another process", good(func(d *Document) { d.PID++ }), false},
+		{"huge", good(func(d *Document) { d.Cwd = strings.Repeat("x", maxDocument) }), false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := os.WriteFile(Path(dir, os.Getpid()), []byte(tt.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := Read(dir, os.Getpid()); (err == nil) != tt.ok {
+				t.Errorf("Read: %v, want ok %v", err, tt.ok)
+			}
+			if got := List(dir); (len(got) == 1) != tt.ok {
+				t.Errorf("List = %+v, want ok %v", got, tt.ok)
+			}
+		})
+	}
+}
+
+func TestRead(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := Read(dir, 1); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("Read of nothing: %v", err)
+	}
+	// As the original publisher writes it.
+	text := fmt.Sprintf(`{"schema":"pi-beacon/v1","pid":%d,"state":"idle","detail":{"pendingMessages":false},"sessionId":"s","cwd":"/"}`, os.Getpid())
+	if err := os.WriteFile(Path(dir, os.Getpid()), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d, err := Read(dir, os.Getpid())
+	if want := filepath.Join(dir, strconv.Itoa(os.Getpid())+".sock"); err != nil || d.Socket != want {
+		t.Errorf("Read = %+v, %v; want socket %s", d, err, want)
+	}
+	if List(filepath.Join(dir, "none")) != nil {
+		t.Error("List of no folder found something")
+	}
+}
+
+// The documents of dead processes are left out, the others come by their start.
+func TestList(t *testing.T) {
+	dir := t.TempDir()
+	started := map[int]int64{os.Getpid(): 200, os.Getppid(): 100, deadPID(t): 50}
+	for pid, start := range started {
+		d := document(lifecycle.Idle, "i")
+		d.PID, d.StartedAt = pid, start
+		data, err := json.Marshal(d)
+		if err == nil {
+			err = os.WriteFile(Path(dir, pid), data, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := List(dir)
+	if len(got) != 2 || got[0].PID != os.Getppid() || got[1].PID != os.Getpid() {
+		t.Errorf("List = %+v", got)
+	}
+}
+
+// liar is a socket that answers everything with the same text, and then waits
+// for its client to go.
+func liar(t *testing.T, text string) (socket string) {
+	t.Helper()
+	socket = folder(t)
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	t.Cleanup(func() { l.Close(); <-done })
+	go func() {
+		defer close(done)
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			in := bufio.NewReader(conn)
+			_, _ = in.ReadString('\n')
+			_, _ = io.WriteString(conn, text)
+			_, _ = io.Copy(io.Discard, in)
+			conn.Close()
+		}
+	}()
+	return socket
+}
+
+// A client believes no socket blindly, and waits for none longer than it wants.
+func TestHostileSockets(t *testing.T) {
+	t.Parallel()
+	data, err := json.Marshal(document(lifecycle.Idle, "i"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := `{"type":"response","command":"x","success":true,"data":` + string(data) + "}\n"
+	tests := []struct {
+		name, text string
+		err        string
+	}{
+		{"good", good, ""},
+		{"refused", `{"type":"response","success":false,"error":"go away"}` + "\n", "go away"},
+		{"no data", `{"type":"response","success":true}` + "\n", "refused"},
+		{"wrong schema", strings.Replace(good, Schema, "other/v1", 1), "other/v1"},
+		{"garbage", "\x00\n", "invalid character"},
+		{"endless line", strings.Repeat("x", maxDocument+1), "buffer full"},
+		{"says nothing", "", context.DeadlineExceeded.Error()},
+		{"half a line", good[:20], context.DeadlineExceeded.Error()},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			socket := liar(t, tt.text)
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			defer cancel()
+			_, err := Query(ctx, socket)
+			if got := fmt.Sprint(err); (err == nil) != (tt.err == "") || !strings.Contains(got, tt.err) {
+				t.Errorf("Query: %v, want %q", err, tt.err)
+			}
+			ctx, cancel = context.WithTimeout(t.Context(), 300*time.Millisecond)
+			defer cancel()
+			sub, _, err := Subscribe(ctx, socket)
+			if (err == nil) != (tt.err == "") {
+				t.Errorf("Subscribe: %v, want %q", err, tt.err)
+			}
+			if err == nil {
+				// The context counts for the answer only; Close ends Next.
+				<-ctx.Done()
+				time.AfterFunc(20*time.Millisecond, sub.Close)
+				if d, err := sub.Next(); !errors.Is(err, net.ErrClosed) {
+					t.Errorf("Next = %+v, %v; want it to end by Close", d, err)
+				}
+			}
+		})
+	}
+	if _, err := Query(t.Context(), filepath.Join(t.TempDir(), "none")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("Query of no socket: %v", err)
+	}
+}

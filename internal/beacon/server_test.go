@@ -1,0 +1,506 @@
+package beacon
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"switchboard/internal/lifecycle"
+)
+
+// wire is a client that keeps to no rules.
+type wire struct {
+	*net.UnixConn
+	in *bufio.Reader
+}
+
+func dial(t *testing.T, p *Publisher) *wire {
+	t.Helper()
+	conn, err := net.Dial("unix", p.known().Socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	_ = conn.SetDeadline(time.Now().Add(30 * time.Second))
+	return &wire{conn.(*net.UnixConn), bufio.NewReader(conn)}
+}
+
+func (w *wire) say(t *testing.T, text string) {
+	t.Helper()
+	if _, err := io.WriteString(w, text); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// line returns the next line without its end, "" at the end of all.
+func (w *wire) line(t *testing.T) string {
+	t.Helper()
+	s, err := w.in.ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) && !isReset(err) {
+		t.Fatal(err)
+	}
+	return strings.TrimSuffix(s, "\n")
+}
+
+func isReset(err error) bool { return strings.Contains(err.Error(), "connection reset") }
+
+func lit(t *testing.T) *Publisher {
+	t.Helper()
+	p := open(t, folder(t), document(lifecycle.Working, "i"))
+	t.Cleanup(func() { p.Close(true) })
+	return p
+}
+
+// clients counts the connections that the server holds.
+func (p *Publisher) clients() int {
+	p.server.mu.Lock()
+	defer p.server.mu.Unlock()
+	return len(p.server.clients)
+}
+
+// The answer has the shape of the specification, every field of it.
+func TestGetState(t *testing.T) {
+	p := lit(t)
+	d := document(lifecycle.Working, "i")
+	model, file, tokens, window, percent := "provider/model-id", "/s.jsonl", 116718, 1048576, 11.13
+	d.Model, d.SessionFile, d.ContextUsage = &model, &file, Usage{&tokens, &window, &percent}
+	p.Update(d)
+	w := dial(t, p)
+	w.say(t, `{"type":"get_state"}`+"\n")
+	var got struct {
+		Type    string
+		Command string
+		Success bool
+		Data    map[string]any
+	}
+	text := w.line(t)
+	if err := json.Unmarshal([]byte(text), &got); err != nil {
+		t.Fatalf("%q: %v", text, err)
+	}
+	if got.Type != "response" || got.Command != "get_state" || !got.Success {
+		t.Errorf("the envelope is %s", text)
+	}
+	if !strings.HasPrefix(text, `{"type":"response","command":"get_state","success":true,"data":{"schema":"pi-beacon/v1","pid":`) {
+		t.Errorf("the answer begins %.120s", text)
+	}
+	for field, want := range map[string]any{
+		"schema": "pi-beacon/v1", "pid": float64(d.PID), "state": "working", "model": model, "sessionFile": file,
+		"sessionId": "s", "sessionName": nil, "cwd": "/work", "startedAt": float64(d.StartedAt),
+	} {
+		if v, ok := got.Data[field]; !ok || v != want {
+			t.Errorf("%s = %v (there: %v), want %v", field, v, ok, want)
+		}
+	}
+	if v := fmt.Sprint(got.Data["contextUsage"]); v != "map[contextWindow:1.048576e+06 percent:11.13 tokens:116718]" {
+		t.Errorf("contextUsage = %s", v)
+	}
+	if v := got.Data["detail"].(map[string]any)["pendingMessages"]; v != false {
+		t.Errorf("pendingMessages = %v", v)
+	}
+	updated, _ := got.Data["updatedAt"].(float64)
+	if age := time.Since(time.UnixMilli(int64(updated))); age > 5*time.Second || age < -time.Second {
+		t.Errorf("updatedAt is %v ago", age)
+	}
+}
+
+// A query gets what the host says now; when that doesn't answer, what is known.
+func TestFresh(t *testing.T) {
+	cfg := config(folder(t))
+	var answers atomic.Bool
+	cfg.Fresh = func(context.Context) (Document, bool) {
+		d := document(lifecycle.Retrying, "fresh")
+		d.Socket = "wrong"
+		return d, answers.Load()
+	}
+	p, err := Open(cfg, document(lifecycle.Idle, "known"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close(true)
+	for _, fresh := range []bool{false, true} {
+		answers.Store(fresh)
+		d, err := Query(t.Context(), p.known().Socket)
+		want := map[bool]string{false: "known", true: "fresh"}[fresh]
+		if err != nil || d.Instance != want || d.Socket != p.known().Socket {
+			t.Errorf("Query = %+v, %v; want instance %s", d, err, want)
+		}
+	}
+}
+
+// Whatever arrives is answered with an error or not at all, and the next client
+// is served.
+func TestHostileLines(t *testing.T) {
+	p := lit(t)
+	const ok = `"command":"get_state","success":true,"data":{`
+	tests := []struct {
+		name, send string
+		want       []string // a part of each line of the answer
+	}{
+		{"two questions", "{\"type\":\"get_state\"}\n{\"type\":\"get_state\"}\n", []string{ok, ok}},
+		{"windows line ends", "{\"type\":\"get_state\"}\r\n", []string{ok}},
+		{"id, a number", "{\"type\":\"get_state\",\"id\":7}\n", []string{`{"type":"response","id":7,` + ok}},
+		{"id, an object", "{\"type\":\"get_state\",\"id\":{\"a\":[1]}}\n", []string{`"id":{"a":[1]},`}},
+		{"id of an error", "{\"type\":\"prompt\",\"id\":\"x\",\"message\":\"do it\"}\n", []string{`{"type":"response","id":"x","command":"prompt","success":false,"error":"unknown command`}},
+		{"long name", `{"type":"` + strings.Repeat("x", 1000) + "\"}\n", []string{`"command":"unknown","success":false,"error":"unknown command`}},
+		{"no type", "{}\n", []string{`"success":false,"error":"unknown command`}},
+		{"null", "null\n", []string{`"success":false`}},
+		{"garbage, then a question", "\x00\xff\x1b[2J}{\n{\"type\":\"get_state\"}\n", []string{`"success":false,"error":"not a JSON object`, ok}},
+		{"an array", "[1]\n", []string{`"success":false,"error":"not a JSON object`}},
+		{"wrong type", "{\"type\":5}\n", []string{`"success":false,"error":"not a JSON object`}},
+		{"empty line", "\n", []string{`"success":false`}},
+		{"no line end, then half-closed", `{"type":"get_state"}`, []string{ok}},
+		{"half a question, then half-closed", `{"type":"get_st`, []string{`"success":false`}},
+		{"nothing, half-closed", "", nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			w := dial(t, p)
+			w.say(t, tt.send)
+			if err := w.CloseWrite(); err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range tt.want {
+				if got := w.line(t); !strings.Contains(got, want) || !json.Valid([]byte(got)) {
+					t.Errorf("answer %.300q, want %q in it", got, want)
+				}
+			}
+			if got := w.line(t); got != "" {
+				t.Errorf("one answer too many: %s", got)
+			}
+		})
+	}
+	eventually(t, "the clients to be gone", func() bool { return p.clients() == 0 })
+}
+
+// A line that does not end is cut off early.
+func TestEndlessLine(t *testing.T) {
+	p := lit(t)
+	w := dial(t, p)
+	sent := 0
+	var err error
+	for block := bytes.Repeat([]byte("x"), 1<<20); err == nil && sent < 10; sent++ {
+		_, err = w.Write(block)
+	}
+	if err == nil {
+		t.Error("10 MB of one line were taken")
+	}
+	if got := w.line(t); !strings.Contains(got, "at most 64 KB") {
+		t.Errorf("answer %q", got)
+	}
+	if _, err := Query(t.Context(), p.known().Socket); err != nil {
+		t.Error(err)
+	}
+}
+
+// One that asks and never reads holds up nobody, and is cut off.
+func TestSlowReader(t *testing.T) {
+	t.Parallel()
+	p := lit(t)
+	w := dial(t, p)
+	began := time.Now()
+	blocked := make(chan error, 1)
+	go func() {
+		for {
+			if _, err := io.WriteString(w, strings.Repeat("{\"type\":\"get_state\"}\n", 100)); err != nil {
+				blocked <- err
+				return
+			}
+		}
+	}()
+	for served := 0; ; served++ {
+		asked := time.Now()
+		if _, err := Query(t.Context(), p.known().Socket); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(asked); took > time.Second {
+			t.Errorf("another client waited %v", took)
+		}
+		select {
+		case err := <-blocked:
+			t.Logf("cut off after %v (%v); %d others were served meanwhile", time.Since(began), err, served)
+			return
+		default:
+			time.Sleep(time.Millisecond)
+		}
+	}
+}
+
+// Of 200 connections at once some are told to come back, and all others are
+// answered.
+func TestManyConnections(t *testing.T) {
+	p := lit(t)
+	all := make([]*wire, 200)
+	for i := range all {
+		all[i] = dial(t, p)
+	}
+	served, refused := 0, 0
+	for _, w := range all {
+		_, _ = io.WriteString(w, "{\"type\":\"get_state\"}\n") // fails when it was refused
+		switch got := w.line(t); {
+		case strings.Contains(got, `"success":true`):
+			served++
+		case strings.Contains(got, "too many connections"):
+			refused++
+			w.Close()
+		default:
+			t.Errorf("answer %q", got)
+		}
+	}
+	if served < maxClients || refused == 0 || served+refused != len(all) {
+		t.Errorf("%d served, %d refused; want %d served at least", served, refused, maxClients)
+	}
+	t.Logf("%d served, %d refused", served, refused)
+	for _, w := range all {
+		w.Close()
+	}
+	eventually(t, "the clients to be gone", func() bool { return p.clients() == 0 })
+	if _, err := Query(t.Context(), p.known().Socket); err != nil {
+		t.Error(err)
+	}
+}
+
+// Connections that say nothing are not kept for ever, nor those that drip.
+func TestSilentClients(t *testing.T) {
+	t.Parallel()
+	p := lit(t)
+	silent, drips := dial(t, p), dial(t, p)
+	began := time.Now()
+	go func() {
+		for {
+			if _, err := io.WriteString(drips, " "); err != nil {
+				return
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+	}()
+	for _, w := range []*wire{silent, drips} {
+		if got := w.line(t); got != "" {
+			t.Errorf("answer %q", got)
+		}
+	}
+	if took := time.Since(began); took < silentTime-time.Second || took > 2*silentTime {
+		t.Errorf("closed after %v, want %v", took, silentTime)
+	}
+}
+
+// A client that was answered and is quiet is closed after a second; one that
+// keeps asking is kept.
+func TestQuietAfterAnswer(t *testing.T) {
+	t.Parallel()
+	p := lit(t)
+	quiet, asks := dial(t, p), dial(t, p)
+	quiet.say(t, "{\"type\":\"get_state\"}\n")
+	quiet.line(t)
+	began := time.Now()
+	closed := make(chan time.Duration, 1)
+	go func() {
+		_, _ = quiet.in.ReadByte()
+		closed <- time.Since(began)
+	}()
+	for time.Since(began) < 3*quietTime {
+		asks.say(t, "{\"type\":\"get_state\"}\n")
+		if got := asks.line(t); !strings.Contains(got, `"success":true`) {
+			t.Fatalf("answer %q after %v", got, time.Since(began))
+		}
+		time.Sleep(quietTime / 3)
+	}
+	if took := <-closed; took < quietTime/2 || took > 3*quietTime {
+		t.Errorf("closed after %v, want %v", took, quietTime)
+	}
+}
+
+// numbered is the document of the n-th transition.
+func numbered(n int) Document {
+	d := document([]lifecycle.State{lifecycle.Idle, lifecycle.Working}[n%2], "i")
+	d.Since = int64(n)
+	return d
+}
+
+// Every subscriber hears of every transition after its answer, once and in
+// order, whoever makes them and whenever it came.
+func TestSubscribeComplete(t *testing.T) {
+	t.Parallel()
+	const subscribers, transitions, writers = 8, 1000, 4
+	p := open(t, folder(t), numbered(0))
+	defer p.Close(true)
+	var heard [subscribers]atomic.Int64
+	slowest := func() int64 {
+		least := heard[0].Load()
+		for i := range heard {
+			least = min(least, heard[i].Load())
+		}
+		return least
+	}
+	var work sync.WaitGroup
+	for i := range subscribers {
+		work.Go(func() {
+			// Until it has subscribed it holds up nobody.
+			heard[i].Store(transitions)
+			time.Sleep(time.Duration(i) * 2 * time.Millisecond)
+			sub, doc, err := Subscribe(t.Context(), p.known().Socket)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer sub.Close()
+			for first := doc.Since; ; {
+				heard[i].Store(doc.Since)
+				if doc.Since == transitions {
+					t.Logf("subscriber %d heard %d to %d", i, first, doc.Since)
+					return
+				}
+				next, err := sub.Next()
+				if err != nil || next.Since != doc.Since+1 || next.State == doc.State {
+					t.Errorf("subscriber %d: after %d came %d, %v", i, doc.Since, next.Since, err)
+					heard[i].Store(transitions)
+					return
+				}
+				doc = next
+			}
+		})
+	}
+	var mu sync.Mutex
+	n := 0
+	for range writers {
+		work.Go(func() {
+			for {
+				mu.Lock()
+				if n == transitions {
+					mu.Unlock()
+					return
+				}
+				n++
+				p.Update(numbered(n))
+				// The same state again is no transition.
+				p.Update(numbered(n))
+				last := int64(n)
+				mu.Unlock()
+				// None is further behind than a backlog, so none is cut off.
+				for last-slowest() > maxBacklog/2 {
+					time.Sleep(50 * time.Microsecond)
+				}
+				time.Sleep(20 * time.Microsecond)
+			}
+		})
+	}
+	work.Wait()
+}
+
+// A subscriber that is too far behind is cut off: what it read until then is
+// complete.
+func TestSlowSubscriber(t *testing.T) {
+	t.Parallel()
+	p := open(t, folder(t), numbered(0))
+	defer p.Close(true)
+	w := dial(t, p)
+	w.say(t, "{\"type\":\"subscribe\"}\n")
+	eventually(t, "the subscription", func() bool {
+		p.server.mu.Lock()
+		defer p.server.mu.Unlock()
+		for c := range p.server.clients {
+			return c.pushes != nil
+		}
+		return false
+	})
+	const transitions = 20_000
+	began := time.Now()
+	for n := range transitions {
+		p.Update(numbered(n + 1))
+	}
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("%d updates took %v: a slow subscriber holds them up", transitions, took)
+	}
+	last := int64(-1)
+	for {
+		text, err := w.in.ReadBytes('\n')
+		if err != nil {
+			break // the last line may be half of one
+		}
+		var m push
+		if err := json.Unmarshal(text, &m); err != nil {
+			t.Fatalf("%q: %v", text, err)
+		}
+		if last >= 0 && m.Data.Since != last+1 {
+			t.Fatalf("after %d came %d", last, m.Data.Since)
+		}
+		last = m.Data.Since
+	}
+	t.Logf("cut off after %d of %d", last, transitions)
+	if last >= transitions {
+		t.Error("it was not cut off")
+	}
+	eventually(t, "the client to be gone", func() bool { return p.clients() == 0 })
+}
+
+// A subscriber that says no more may still listen.
+func TestHalfClosedSubscriber(t *testing.T) {
+	t.Parallel()
+	p := open(t, folder(t), numbered(0))
+	defer p.Close(true)
+	w := dial(t, p)
+	w.say(t, `{"type":"subscribe","id":"me"}`)
+	if err := w.CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.line(t); !strings.HasPrefix(got, `{"type":"response","id":"me","command":"subscribe","success":true,"data":{`) {
+		t.Fatalf("answer %q", got)
+	}
+	for n := 1; n <= 3; n++ {
+		time.Sleep(quietTime * 3 / 4)
+		p.Update(numbered(n))
+		if got := w.line(t); !strings.HasPrefix(got, `{"type":"state","data":{`) || !strings.Contains(got, fmt.Sprintf(`"since":%d`, n)) {
+			t.Fatalf("push %d is %q", n, got)
+		}
+	}
+	w.Close()
+	eventually(t, "the client to be gone", func() bool { return p.clients() == 0 })
+}
+
+// A subscriber that goes is noticed without a transition.
+func TestGoneSubscriber(t *testing.T) {
+	p := lit(t)
+	for range 20 {
+		sub, _, err := Subscribe(t.Context(), p.known().Socket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sub.Close()
+	}
+	eventually(t, "the clients to be gone", func() bool { return p.clients() == 0 })
+}
+
+// Close ends every connection, whatever it waits for.
+func TestCloseWithClients(t *testing.T) {
+	cfg := config(folder(t))
+	cfg.Fresh = func(ctx context.Context) (Document, bool) {
+		<-ctx.Done() // a host that doesn't answer
+		return Document{}, false
+	}
+	p, err := Open(cfg, document(lifecycle.Idle, "i"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	silent, asks := dial(t, p), dial(t, p)
+	asks.say(t, "{\"type\":\"get_state\"}\n")
+	sub, _, err := Subscribe(t.Context(), p.known().Socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sub.Close()
+	p.Close(true)
+	if _, err := sub.Next(); err == nil {
+		t.Error("a subscription goes on after Close")
+	}
+	silent.line(t)
+	asks.line(t)
+}
