@@ -53,7 +53,7 @@ func idleMemory(l *lab) ([]figure, error) {
 }
 
 // idleCPU: what each of many sidecars in one exchange costs while nothing
-// happens.
+// happens. Each shows a beacon of its own, heartbeats included.
 func idleCPU(l *lab) ([]figure, error) {
 	peers := l.rounds(100, 20)
 	span := time.Duration(l.rounds(20, 3)) * time.Second
@@ -95,7 +95,7 @@ func idleCPU(l *lab) ([]figure, error) {
 	took := time.Since(began)
 	share := func(i int) float64 { return 100 * float64(after[i]-before[i]) / float64(took) }
 	f := figure{
-		what: fmt.Sprintf("sidecar, idle CPU, %d peers", peers), unit: "%",
+		what: fmt.Sprintf("sidecar with beacon, idle CPU, %d peers", peers), unit: "%",
 		floor: samples{share(0)}, budget: []limit{under(0.1, "%")},
 	}
 	for i := range all {

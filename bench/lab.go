@@ -28,6 +28,8 @@ var rows = []row{
 	{"message/pi", messageInPi},
 	{"hook/pi", hookInPi},
 	{"hook/sidecar", hookInSidecar},
+	{"beacon/transition", beaconTransition},
+	{"beacon/query", beaconQuery},
 	{"idle/memory", idleMemory},
 	{"idle/cpu", idleCPU},
 	{"start/pi", startOfPi},

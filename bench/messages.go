@@ -87,6 +87,9 @@ func (p post) round() (float64, error) {
 	if err := p.to.event("agent_settled", map[string]any{"idle": true, "inContext": ids}); err != nil {
 		return 0, err
 	}
+	if err := p.to.event("look", map[string]any{"idle": true, "after": "agent_settled"}); err != nil {
+		return 0, err
+	}
 	return took, p.to.quiet()
 }
 

@@ -14,6 +14,7 @@ import (
 type programs struct {
 	switchboard          string
 	empty, echo, courier string
+	beam                 string
 	module               string // the folder of go.mod
 }
 
@@ -36,6 +37,7 @@ func build(ctx context.Context, dir, switchboard string) (programs, error) {
 		{&p.empty, "./bench/floor/empty"},
 		{&p.echo, "./bench/floor/echo"},
 		{&p.courier, "./bench/floor/courier"},
+		{&p.beam, "./bench/floor/beam"},
 	} {
 		if b.path == &p.switchboard && switchboard != "" {
 			if p.switchboard, err = filepath.Abs(switchboard); err != nil {

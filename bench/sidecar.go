@@ -15,6 +15,7 @@ import (
 // extension.
 type sidecar struct {
 	*child
+	pi  *child // a process of its own: sessions that share one share a beacon
 	id  string // of its session
 	seq int
 }
@@ -46,7 +47,10 @@ func (l *lab) attach(root, id string) (*sidecar, error) {
 		return nil, err
 	}
 	s := &sidecar{child: c, id: id}
-	if err := s.join(root); err != nil {
+	if s.pi, err = l.waiter(); err == nil {
+		err = s.join(root)
+	}
+	if err != nil {
 		s.leave()
 		return nil, fmt.Errorf("sidecar %s: %w: %s", id, err, strings.TrimSpace(c.said.String()))
 	}
@@ -56,7 +60,8 @@ func (l *lab) attach(root, id string) (*sidecar, error) {
 func (s *sidecar) join(root string) error {
 	hello := map[string]any{
 		"protocol": 1, "version": "bench", "session": map[string]any{"id": s.id, "name": "name-" + s.id},
-		"cwd": root, "model": "lab/bench", "mode": "rpc", "pid": os.Getpid(), "idle": true,
+		"cwd": root, "model": "lab/bench", "mode": "rpc", "pid": s.pi.cmd.Process.Pid, "idle": true,
+		"startedAt": time.Now().UnixMilli(),
 	}
 	m, err := s.call("hello", hello)
 	if err != nil {
@@ -170,6 +175,9 @@ func touchtone(params map[string]any) map[string]any {
 func (s *sidecar) leave() {
 	_ = s.notify("bye", map[string]any{"reason": "quit"}) // an error means that it has ended
 	s.end()
+	if s.pi != nil {
+		s.pi.end()
+	}
 }
 
 // crowd is many sidecars in one exchange.

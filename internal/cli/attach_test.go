@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,9 +13,9 @@ import (
 	"time"
 )
 
-// attached runs "switchboard attach", says hello for a session, and returns
-// the answer and what is left on standard error after hanging up.
-func attached(t *testing.T, env ...string) (answer, complaints string) {
+// attached runs "switchboard attach", says hello for a session, hangs up once
+// it has said until, and returns all that it said, and on standard error.
+func attached(t *testing.T, until string, env ...string) (answer, complaints string) {
 	t.Helper()
 	cmd := exec.Command("switchboard", "attach")
 	cmd.Env = append(os.Environ(), "PI_TOUCHTONE_HOME=", "PI_TELECOM_DIR=", "SWITCHBOARD_DISABLE=")
@@ -38,12 +37,14 @@ func attached(t *testing.T, env ...string) (answer, complaints string) {
 	defer watchdog.Stop()
 	fmt.Fprintf(in, `{"jsonrpc":"2.0","id":1,"method":"hello","params":{"protocol":1,"version":"0","session":{"id":"id-att"},"cwd":"/work","mode":"rpc","pid":%d,"idle":true}}`+"\n", os.Getpid())
 	lines := bufio.NewScanner(out)
-	for !strings.Contains(answer, `"id":1`) && lines.Scan() {
-		answer = lines.Text()
+	for !strings.Contains(answer, until) && lines.Scan() {
+		answer += lines.Text() + "\n"
 	}
 	fmt.Fprintln(in, `{"jsonrpc":"2.0","method":"bye","params":{"reason":"quit"}}`)
 	in.Close()
-	_, _ = io.Copy(io.Discard, out)
+	for lines.Scan() {
+		answer += lines.Text() + "\n"
+	}
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("attach: %v\n%s", err, &stderr)
 	}
@@ -53,7 +54,7 @@ func attached(t *testing.T, env ...string) (answer, complaints string) {
 func TestAttach(t *testing.T) {
 	dir := t.TempDir()
 	log := filepath.Join(dir, "log")
-	answer, complaints := attached(t, "SWITCHBOARD_DIR="+filepath.Join(dir, "root"), "SWITCHBOARD_LOG="+log)
+	answer, complaints := attached(t, `"id":1`, "SWITCHBOARD_DIR="+filepath.Join(dir, "root"), "SWITCHBOARD_LOG="+log)
 	if !strings.Contains(answer, `"protocol":1`) || strings.Contains(answer, `"problem"`) || complaints != "" {
 		t.Errorf("answer to hello = %s\nstderr: %s", answer, complaints)
 	}
@@ -70,12 +71,12 @@ func TestAttach(t *testing.T) {
 // can't be used: the extension is told, and Pi goes on.
 func TestAttachMishaps(t *testing.T) {
 	dir := t.TempDir()
-	answer, complaints := attached(t, "SWITCHBOARD_DIR="+filepath.Join(dir, "root"), "SWITCHBOARD_LOG="+filepath.Join(dir, "no", "log"))
+	answer, complaints := attached(t, `"id":1`, "SWITCHBOARD_DIR="+filepath.Join(dir, "root"), "SWITCHBOARD_LOG="+filepath.Join(dir, "no", "log"))
 	if !strings.Contains(answer, `"protocol":1`) || !strings.Contains(complaints, "SWITCHBOARD_LOG") {
 		t.Errorf("answer to hello = %s\nstderr: %s", answer, complaints)
 	}
-	answer, _ = attached(t, "SWITCHBOARD_DIR=relative")
+	answer, _ = attached(t, "not an absolute path", "SWITCHBOARD_DIR=relative")
 	if !strings.Contains(answer, "not an absolute path") {
-		t.Errorf("answer to hello = %s, want the problem in it", answer)
+		t.Errorf("answer = %s, want the problem in it", answer)
 	}
 }

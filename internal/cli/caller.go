@@ -15,6 +15,10 @@ type caller struct {
 	id    string             // the session whose shell this is, as Pi tells the commands of its bash tool
 	agent bool               // some agent started this, as Pi tells all its children
 	above []exchange.Session // live sessions whose process started this one, nearest first
+	// terminal: somebody may sit there. Scripts and cron have none, nor have
+	// the commands of an agent, though they leave their parents and clean
+	// their environment.
+	terminal bool
 }
 
 func (a *app) caller(roster []exchange.Session) caller {
@@ -22,7 +26,7 @@ func (a *app) caller(roster []exchange.Session) caller {
 	return caller{
 		pid: os.Getpid(), cwd: cwd,
 		id: a.getenv("PI_SESSION_ID"), agent: a.getenv("PI_CODING_AGENT") != "",
-		above: above(roster, os.Getpid()),
+		above: above(roster, os.Getpid()), terminal: proc.HasTerminal(),
 	}
 }
 
@@ -49,10 +53,12 @@ func above(roster []exchange.Session, pid int) []exchange.Session {
 }
 
 // sender says whose message it is. Who is run by an agent is that session, if
-// that can be told for sure, else a program: never a human, since a model
-// could otherwise speak for its human through its shell.
+// that can be told for sure, else a program. A human is who is at a terminal
+// with no agent in between: a model could otherwise speak for its human
+// through its shell. One that makes itself a terminal still can, as it can
+// write the file by itself.
 func (c caller) sender(roster []exchange.Session) delivery.Sender {
-	if !c.agent && c.id == "" && len(c.above) == 0 {
+	if c.terminal && !c.agent && c.id == "" && len(c.above) == 0 {
 		return delivery.Sender{Human: true, PID: c.pid, Cwd: c.cwd}
 	}
 	if s, ok := c.session(roster); ok {

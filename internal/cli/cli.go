@@ -80,6 +80,12 @@ func (a *app) commands() []*cobra.Command {
 	return []*cobra.Command{
 		a.listCommand(),
 		a.sendCommand(),
+		a.broadcastCommand(),
+		a.inboxCommand(),
+		a.publishCommand(),
+		a.stateCommand(),
+		a.watchCommand(),
+		a.waitCommand(),
 		a.demoCommand(),
 		a.doctorCommand(),
 		a.piCommand(),

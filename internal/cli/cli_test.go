@@ -9,6 +9,7 @@ import (
 	"os"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -31,7 +32,8 @@ func TestExplain(t *testing.T) {
 		{nil, done, "", ""},
 		{errors.New("it broke"), failed, "it broke", ""},
 		{&usageError{"wrong", "do this"}, misused, "wrong", "do this"},
-		{fmt.Errorf("send: %w", exchange.ErrTooLarge), misused, "send: message too large: at most 32 KB of text and 64 KB in all", "send the important part, or write a file and send its path"},
+		{&delivery.TooLongError{Size: 33000}, misused, "the message is 33,000 bytes, at most 32,768", "send the important part, or write a file and send its path"},
+		{fmt.Errorf("write: %w", syscall.EPIPE), failed, "write: broken pipe", ""},
 		{&phonebook.NobodyError{Unmatched: []string{"x\n\x1b[2Jforged"}}, nobody, `no live session matches "x\n\x1b[2Jforged"`, "switchboard list"},
 		{&leftError{ann}, nobody, "ann (session id-ann) has just left: the message waits 7 days for it to be resumed", "switchboard list"},
 		{&phonebook.SeveralError{Found: phonebook.Book{ann, ann}}, several, "that is 2 sessions, not one: ", "switchboard send id-ann MESSAGE"},
@@ -90,10 +92,10 @@ func TestInterrupt(t *testing.T) {
 }
 
 func TestSendTooLarge(t *testing.T) {
-	for _, n := range []int{delivery.MaxText + 1, delivery.MaxMessage + 10} {
+	for n, want := range map[int]string{delivery.MaxText + 1: "is 32,769 bytes, at most 32,768\n", delivery.MaxMessage + 10: "more than 65,536 bytes, at most 32,768\n"} {
 		var errs bytes.Buffer
 		code := Main([]string{"send", "ann", "-"}, strings.NewReader(strings.Repeat("x", n)), io.Discard, &errs, func(string) string { return "" })
-		if code != misused || !strings.Contains(errs.String(), "message too large") {
+		if code != misused || !strings.Contains(errs.String(), want) {
 			t.Errorf("%d bytes: exit code %d, %q", n, code, &errs)
 		}
 	}
@@ -110,7 +112,10 @@ func TestSender(t *testing.T) {
 		c    caller
 		want string // session id, "human" or "program"
 	}{
-		{"a shell", caller{}, "human"},
+		{"a shell", caller{terminal: true}, "human"},
+		{"a script", caller{}, "program"},
+		{"an agent's shell in a terminal", caller{terminal: true, above: roster[2:]}, "c"},
+		{"an agent without us in a terminal", caller{terminal: true, agent: true}, "program"},
 		{"Pi's bash tool", caller{id: "c", agent: true, above: roster[2:]}, "c"},
 		{"one of two in a process", caller{id: "b", agent: true, above: roster[:2]}, "b"},
 		{"two in a process, not said which", caller{agent: true, above: roster[:2]}, "program"},

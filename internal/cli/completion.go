@@ -15,6 +15,7 @@ func (a *app) completionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:       "completion " + strings.Join(shells, "|"),
 		Short:     "Print the script that completes commands and locators in a shell.",
+		Long:      "The one for bash needs the package bash-completion.",
 		Example:   "source <(switchboard completion bash)",
 		GroupID:   setupGroup,
 		ValidArgs: shells,

@@ -19,6 +19,7 @@ import (
 	"switchboard/internal/delivery"
 	"switchboard/internal/exchange"
 	"switchboard/internal/exchange/dirstore"
+	"switchboard/internal/proc"
 )
 
 func (a *app) demoCommand() *cobra.Command {
@@ -64,6 +65,7 @@ type demo struct {
 	tell    *account
 	fast    bool
 	program string   // this one
+	install string   // the command that puts it into Pi
 	env     []string // of its children
 	dir     string   // holds all that the demo writes
 	repo    string
@@ -79,9 +81,12 @@ type demo struct {
 
 func (a *app) demo(ctx context.Context, fast bool) (err error) {
 	// A closed pipe and a closed terminal must not keep us from cleaning up.
-	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	d := &demo{ctx: ctx, tell: a.newAccount(), fast: fast, bells: make(map[string]bool), began: time.Now()}
+	pipe := make(chan os.Signal, 1) // with that, a write to a closed one is an error and no end
+	signal.Notify(pipe, syscall.SIGPIPE)
+	defer signal.Stop(pipe)
+	d := &demo{ctx: ctx, tell: a.newAccount(), fast: fast, install: a.installHint(), bells: make(map[string]bool), began: time.Now()}
 	defer func() { err = errors.Join(err, d.cleanUp()) }()
 	if err := d.prepare(); err != nil {
 		return err
@@ -169,8 +174,8 @@ func (d *demo) play() error {
 			d.tell.title(i+1, step.title)
 			step.play()
 		}
-		if d.err == nil {
-			d.err = d.tell.failed()
+		if err := d.tell.failed(); err != nil {
+			return err
 		}
 		switch {
 		case d.ctx.Err() != nil:
@@ -251,7 +256,12 @@ func (d *demo) humanCalls() {
 	d.calls++
 	d.say("A turn of planner's starts, and its model reads:")
 	d.reads(h.Message.Content)
-	d.expect(strings.Contains(h.Message.Content, "From a human") && strings.Contains(h.Message.Content, "> "+text), "the call is not marked as a human's")
+	from := "From a human"
+	if !proc.HasTerminal() {
+		from = `From "a program in `
+		d.say("This demo runs without a terminal: at one, the call would be marked as a human's.")
+	}
+	d.expect(strings.Contains(h.Message.Content, from) && strings.Contains(h.Message.Content, "> "+text), "the call is not marked %s…", from)
 	d.planner.begins(h)
 	d.planner.finish()
 	d.settled(d.planner, h.Message.Details.IDs...)
@@ -282,7 +292,7 @@ func (d *demo) end() {
 	}
 	d.say("All processes have ended, and %s is removed.", d.dir)
 	if d.err == nil {
-		d.tell.closing(sidecars, d.calls, time.Since(d.began))
+		d.tell.closing(sidecars, d.calls, time.Since(d.began), d.install)
 	}
 }
 

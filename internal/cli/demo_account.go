@@ -59,9 +59,9 @@ func (t *account) quote(text string) {
 	t.write(bar, bar, text)
 }
 
-func (t *account) closing(sidecars, calls int, took time.Duration) {
+func (t *account) closing(sidecars, calls int, took time.Duration, install string) {
 	t.write("", "", "")
-	t.write("", "", fmt.Sprintf("%d sidecars, %d calls, %.1f seconds. To have it in Pi: switchboard pi install", sidecars, calls, took.Seconds()))
+	t.write("", "", fmt.Sprintf("%d sidecars, %d calls, %.1f seconds. To have it in Pi: %s", sidecars, calls, took.Seconds(), install))
 }
 
 func (t *account) failed() error {

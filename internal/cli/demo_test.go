@@ -76,6 +76,7 @@ func nothingLeft(t *testing.T, temp string) {
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	cmd, temp := demoProcess(t, "--fast")
+	detach(cmd) // from a terminal that these tests may have
 	out, err := cmd.Output()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
@@ -89,7 +90,7 @@ func TestDemo(t *testing.T) {
 		"\n3  ", "2 calls wait for builder (from ", "│ 📞 2 calls came in", "│ > An unknown cart must be a 404.", "Settled: both",
 		"\n4  ", "1 call waits for tester (from builder)", "│ > It is a 404 now.", "Settled: it is in tester's",
 		"\n5  ", `│ Not sent: no live session matches "deployer".`, "│ Example of a call that works: touchtone",
-		"\n6  ", `$ switchboard send planner "`, "│ From a human at this machine", "│ > Well done.", "Settled: it is in planner's",
+		"\n6  ", `$ switchboard send planner "`, `│ From "a program in `, "│ > Well done.", "without a terminal", "Settled: it is in planner's",
 		"\n7  ", "0 sessions", "0 messages", "is removed.", "\n4 sidecars, 5 calls,",
 	} {
 		_, after, ok := strings.Cut(rest, want)
@@ -119,16 +120,19 @@ func TestDemo_Interrupted(t *testing.T) {
 	for name, c := range map[string]struct {
 		at   string
 		stop func(*exec.Cmd, io.Closer) error
+		code int
 	}{
-		"at the start":        {"^Three", interrupt},
-		"while coming up":     {"^   planner  in", interrupt},
-		"in a tool":           {"^   Its tool runs", interrupt},
-		"without a sidecar":   {"^   kill -9", interrupt},
-		"its reader hangs up": {"^2  ", hangUp},
+		"at the start":        {"^Three", interrupt, interrupted},
+		"while coming up":     {"^   planner  in", interrupt, interrupted},
+		"in a tool":           {"^   Its tool runs", interrupt, interrupted},
+		"without a sidecar":   {"^   kill -9", interrupt, interrupted},
+		"its reader hangs up": {"^2  ", hangUp, failed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cmd, temp := demoProcess(t)
+			var errs bytes.Buffer
+			cmd.Stderr = &errs
 			out, err := cmd.StdoutPipe()
 			if err != nil {
 				t.Fatal(err)
@@ -145,8 +149,8 @@ func TestDemo_Interrupted(t *testing.T) {
 			}
 			_, _ = io.Copy(io.Discard, out)
 			var exit *exec.ExitError
-			if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != interrupted {
-				t.Errorf("demo: %v, want exit code %d", err, interrupted)
+			if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != c.code || errs.Len() > 0 {
+				t.Errorf("demo: %v, want exit code %d\n%s", err, c.code, &errs)
 			}
 			nothingLeft(t, temp)
 		})

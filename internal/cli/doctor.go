@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
+	"switchboard/internal/atomicfile"
 	"switchboard/internal/delivery"
 )
 
@@ -64,6 +68,7 @@ type diagnosis struct {
 func (a *app) doctor(ctx context.Context, asJSON bool) error {
 	x := &examination{app: a}
 	x.add("program", fine, "%s", thisVersion())
+	x.log()
 	x.exchange()
 	x.pi(ctx)
 	if err := ctx.Err(); err != nil {
@@ -85,6 +90,35 @@ func (a *app) doctor(ctx context.Context, asJSON bool) error {
 		return errors.New("one thing must be mended")
 	}
 	return fmt.Errorf("%d things must be mended", bad)
+}
+
+// log examines the file that SWITCHBOARD_LOG names. It makes none.
+func (x *examination) log() {
+	path := x.app.getenv("SWITCHBOARD_LOG")
+	if path == "" {
+		return
+	}
+	var err error
+	switch info, statErr := os.Stat(path); {
+	case errors.Is(statErr, fs.ErrNotExist):
+		if dir := filepath.Dir(path); !atomicfile.Writable(dir) {
+			err = fmt.Errorf("%s is not a folder that can be written to", dir)
+		}
+	case statErr != nil:
+		err = statErr
+	case info.Mode().IsRegular():
+		var f *os.File
+		if f, err = os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0); err == nil {
+			err = f.Close()
+		}
+	case info.IsDir():
+		err = fmt.Errorf("%s is a folder", path)
+	}
+	if err != nil {
+		x.mend("log", "unset SWITCHBOARD_LOG", "SWITCHBOARD_LOG can't be written: %s", err)
+		return
+	}
+	x.add("log", fine, "written to %s", path)
 }
 
 func (a *app) printFindings(findings []finding, good, asJSON bool) error {

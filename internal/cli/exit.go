@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"switchboard/internal/delivery"
-	"switchboard/internal/exchange"
 	"switchboard/internal/exchange/dirstore"
 	"switchboard/internal/phonebook"
 	"switchboard/internal/pihost"
@@ -37,7 +37,7 @@ var exitCodes = []struct {
 	{misused, "usage: the command or its arguments were wrong"},
 	{nobody, "nobody matched: no live session has this locator"},
 	{several, "several matched: the locators mean more than one session"},
-	{timedOut, "timed out (reserved)"},
+	{timedOut, "timed out: what was waited for did not happen"},
 	{interrupted, "interrupted by Ctrl-C"},
 }
 
@@ -50,9 +50,13 @@ var errorTable = []struct {
 	{interrupted, is(context.Canceled, "")},
 	{misused, as(func(e *usageError) string { return e.hint })},
 	{misused, is(phonebook.ErrNoLocator, "switchboard list")},
-	{misused, is(exchange.ErrTooLarge, "send the important part, or write a file and send its path")},
+	{misused, is(delivery.ErrNoText, `switchboard send LOCATOR "the parser is ready"`)},
+	{misused, as(func(*delivery.TooLongError) string { return delivery.Shorten })},
 	{nobody, as(func(*phonebook.NobodyError) string { return "switchboard list" })},
 	{nobody, as(func(*leftError) string { return "switchboard list" })},
+	{nobody, as(func(*absentError) string { return "switchboard state" })},
+	{timedOut, as(func(*timeoutError) string { return "" })},
+	{several, as(func(e *severalInstancesError) string { return e.hint })},
 	{several, as(func(e *phonebook.SeveralError) string { return "switchboard send " + anID(e.Found) + " MESSAGE" })},
 	{failed, as(func(e *dirstore.RootError) string { return e.Mend })},
 	{failed, as(func(e *pihost.MendError) string { return e.Mend })},
@@ -103,7 +107,8 @@ func explain(err error) (code int, what, hint string) {
 // report says how the program ended, and returns its exit code.
 func (a *app) report(err error) int {
 	code, what, hint := explain(err)
-	if code == done || code == interrupted { // whoever pressed Ctrl-C knows
+	// Whoever pressed Ctrl-C knows, and who closed the pipe has read enough.
+	if code == done || code == interrupted || errors.Is(err, syscall.EPIPE) {
 		return code
 	}
 	fmt.Fprintf(a.stderr, "switchboard: %s\n", what)

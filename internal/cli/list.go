@@ -20,7 +20,7 @@ func (a *app) listCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:               "list [LOCATOR…] [--json]",
 		Short:             "List the live agent sessions of this machine.",
-		Long:              "A locator is a session's id, name, working directory or process id; with some, only sessions that match.",
+		Long:              "A locator is a session's id, name, working directory, process id or one of its VALUES; with some, only sessions that match.",
 		Example:           "switchboard list --json",
 		GroupID:           peopleGroup,
 		Args:              cobra.ArbitraryArgs,
@@ -95,7 +95,11 @@ func (a *app) printTable(sessions []exchange.Session) error {
 			columns[cwdColumn].cells[i] = a.shortPath(cwd)
 		}
 		// A path goes first; an id keeps its end, in which ids differ most.
-		fit(columns, []int{cwdColumn, idColumn, modelColumn, nameColumn}, width)
+		order := []int{cwdColumn, idColumn, modelColumn, nameColumn}
+		if len(columns) > valuesColumn {
+			order = slices.Insert(order, 1, valuesColumn)
+		}
+		fit(columns, order, width)
 	}
 	paint := a.painter()
 	_, err := fmt.Fprint(a.stdout, render(columns, func(s string) string { return paint(faint, s) }))
@@ -110,6 +114,7 @@ const (
 	modelColumn
 	cwdColumn
 	idColumn
+	valuesColumn // only when somebody has any
 )
 
 func table(sessions []exchange.Session, now time.Time) []column {
@@ -120,6 +125,8 @@ func table(sessions []exchange.Session, now time.Time) []column {
 		modelColumn: {title: "MODEL", least: 10, tail: true},
 		cwdColumn:   {title: "CWD", least: 16, tail: true},
 		idColumn:    {title: "ID", least: 13, tail: true},
+
+		valuesColumn: {title: "VALUES", least: 12},
 	}
 	add := func(i int, cell string) {
 		cell = delivery.Line(cell, maxCell)
@@ -128,6 +135,7 @@ func table(sessions []exchange.Session, now time.Time) []column {
 		}
 		columns[i].cells = append(columns[i].cells, cell)
 	}
+	valued := false
 	for _, s := range sessions {
 		e := agent.BookEntry(s)
 		add(nameColumn, e.Name)
@@ -136,6 +144,11 @@ func table(sessions []exchange.Session, now time.Time) []column {
 		add(modelColumn, e.Model)
 		add(cwdColumn, e.Cwd)
 		add(idColumn, e.ID)
+		add(valuesColumn, valuesCell(e.Values))
+		valued = valued || len(e.Values) > 0
+	}
+	if !valued {
+		columns = columns[:valuesColumn]
 	}
 	return columns
 }

@@ -11,6 +11,7 @@ import (
 
 	"switchboard/extension"
 	"switchboard/internal/pihost"
+	"switchboard/internal/shellquote"
 )
 
 func (a *app) piCommand() *cobra.Command {
@@ -64,6 +65,9 @@ func (a *app) piInstall(agentDir string) error {
 	if err != nil {
 		return err
 	}
+	if temporary(binary) {
+		return &usageError{problem: binary + " is gone once this ends, and the extension would look for it there", hint: "make install"}
+	}
 	for _, c := range pihost.Clashes(ext.AgentDir) {
 		a.note("%s %s: where both are loaded, one of them stands back; to remove it: %s", c.Where, c.Why, c.Mend)
 	}
@@ -74,9 +78,6 @@ func (a *app) piInstall(agentDir string) error {
 	if !changed {
 		_, err := fmt.Fprintf(a.stdout, "already installed in %s\n", ext.Dir())
 		return err
-	}
-	if temporary(binary) {
-		a.note("%s will be gone soon, and the extension looks for it there; build it and install again: make build && bin/switchboard pi install", binary)
 	}
 	a.note("Sessions that are open take it up with /reload.")
 	_, err = fmt.Fprintf(a.stdout, "installed in %s\n", ext.Dir())
@@ -131,6 +132,20 @@ func thisBinary() (string, error) {
 		return exe, nil
 	}
 	return called, nil
+}
+
+// installHint is the command that puts the extension into Pi from here.
+func (a *app) installHint() string {
+	binary, err := thisBinary()
+	switch {
+	case err == nil && temporary(binary):
+		return "make install"
+	case err == nil:
+		if inPath, err := exec.LookPath("switchboard"); err == nil && sameFile(inPath, binary) {
+			return installCommand
+		}
+	}
+	return shellquote.Quote(os.Args[0]) + " pi install"
 }
 
 func sameFile(a, b string) bool {

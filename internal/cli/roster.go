@@ -69,6 +69,8 @@ type sessionInfo struct {
 	LastBeat time.Time         `json:"lastBeat,omitzero"`
 	Program  string            `json:"program"`
 	Locators []string          `json:"locators"`
+	// Values are handles and what publishers say; all of them are locators.
+	Values map[string][]string `json:"values"`
 }
 
 // info describes a session. What dials it is spelled as it dials.
@@ -77,6 +79,6 @@ func info(s exchange.Session) sessionInfo {
 	return sessionInfo{
 		ID: e.ID, Name: e.Name, State: e.State, Since: s.Since.UTC(), Presence: s.Presence, PID: e.PID, Model: e.Model,
 		Cwd: e.Cwd, Mode: s.Mode, Host: s.Key.Host, Wakes: s.Wakes, Joined: s.Joined.UTC(), LastBeat: s.LastBeat.UTC(),
-		Program: s.Program, Locators: e.Locators(),
+		Program: s.Program, Locators: e.Locators(), Values: e.Values,
 	}
 }

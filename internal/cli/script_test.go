@@ -29,6 +29,8 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"switchboard": func() { os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Getenv)) },
 		"session":     func() { os.Exit(exitOf(runSession(os.Args[1:]))) },
+		"beacon":      func() { os.Exit(exitOf(runBeacon(os.Args[1:]))) },
+		"terminal":    func() { os.Exit(exitOf(inTerminal(os.Args[1:]))) },
 		"inbox":       func() { os.Exit(exitOf(showInbox(os.Args[1]))) },
 	})
 }
@@ -47,6 +49,8 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"code": codeCommand,
 			"live": liveCommand,
+			"lit":  litCommand,
+			"saw":  sawCommand,
 			"mode": modeCommand,
 			"age":  ageCommand,
 		},

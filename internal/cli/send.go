@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -24,8 +23,8 @@ func (a *app) sendCommand() *cobra.Command {
 	var more []string
 	c := &cobra.Command{
 		Use:               "send LOCATOR MESSAGE [--to LOCATOR…] [--json]",
-		Short:             "Send one message to one live session, from you as a human.",
-		Long:              "A locator is a session's id, name, working directory or process id; several must mean one session together.\nThe message - is read from standard input.",
+		Short:             "Send one message to one live session.",
+		Long:              "A locator is a session's id, name, working directory or process id; several must mean one session together.\nThe message - is read from standard input. At a terminal it is marked as a human's; that of a script is a program's,\nand an agent's is the agent's.",
 		Example:           `switchboard send reviewer "the parser is ready"`,
 		GroupID:           peopleGroup,
 		Args:              cobra.ArbitraryArgs, // sendArguments says it better
@@ -87,9 +86,9 @@ func (a *app) readMessage(ctx context.Context) (string, error) {
 			return "", fmt.Errorf("read the message: %w", r.err)
 		}
 		if len(r.data) > delivery.MaxMessage {
-			return "", exchange.ErrTooLarge
+			return "", &delivery.TooLongError{Size: delivery.MaxMessage, More: true}
 		}
-		return string(bytes.TrimSpace(r.data)), nil
+		return string(r.data), nil
 	case <-ctx.Done():
 		return "", ctx.Err()
 	}
@@ -99,7 +98,7 @@ func (a *app) readMessage(ctx context.Context) (string, error) {
 type leftError struct{ to phonebook.Entry }
 
 func (e *leftError) Error() string {
-	return fmt.Sprintf("%s (session %s) has just left: the message waits %d days for it to be resumed", e.to.Label(), e.to.ID, exchange.KeepMail/(24*time.Hour))
+	return fmt.Sprintf("%s (session %s) has just left: the message waits %d days for it to be resumed", e.to.Label(), phonebook.Show(e.to.ID), exchange.KeepMail/(24*time.Hour))
 }
 
 // sent is the answer of send. Fields are added, never changed.
@@ -112,12 +111,9 @@ type sent struct {
 }
 
 func (a *app) send(locators []string, message string, asJSON bool) error {
-	message = strings.TrimSpace(message)
-	if message == "" {
-		return &usageError{problem: "the message is empty", hint: `switchboard send LOCATOR "the parser is ready"`}
-	}
-	if len(message) > delivery.MaxText {
-		return exchange.ErrTooLarge
+	message, err := delivery.Prepare(message)
+	if err != nil {
+		return err
 	}
 	store, roster, err := a.look()
 	if err != nil {
@@ -129,18 +125,22 @@ func (a *app) send(locators []string, message string, asJSON bool) error {
 	}
 	from := a.caller(roster).sender(roster)
 	if from.Session == to.ID {
-		return &usageError{problem: fmt.Sprintf("%q is the session that runs this command", to.Label()), hint: "switchboard list"}
+		return &usageError{problem: to.Label() + " is the session that runs this command", hint: "switchboard list"}
 	}
 	target := sessionOf(roster, to)
 	now := time.Now()
 	m := delivery.Message{ID: exchange.NewID(now), Kind: delivery.Call, From: from, Text: message, Sent: now.UTC()}
-	if err := store.Post(target.Key, m); err != nil {
+	err = store.Post(target.Key, m)
+	switch {
+	case errors.Is(err, exchange.ErrTooLarge):
+		return &delivery.TooLongError{Size: len(message), Stored: true}
+	case err != nil:
 		return fmt.Errorf("send to %s: %w", to.Label(), err)
 	}
 	if _, err := store.Session(target.Key); errors.Is(err, exchange.ErrGone) {
 		return &leftError{to}
 	}
-	return a.printReceipt(sent{ID: m.ID, Status: "waiting", To: info(target), From: from, Receipt: agent.Receipt(target)}, asJSON)
+	return a.printReceipt(sent{ID: m.ID, Status: "waiting", To: info(target), From: from, Receipt: agent.Receipt(target, m.Hops)}, asJSON)
 }
 
 func sessionOf(roster []exchange.Session, e phonebook.Entry) exchange.Session {
@@ -156,9 +156,9 @@ func (a *app) printReceipt(s sent, asJSON bool) error {
 	if asJSON {
 		return a.printJSON(s)
 	}
-	to := "session " + s.To.ID
+	to := "session " + phonebook.Show(s.To.ID)
 	if s.To.Name != "" {
-		to = fmt.Sprintf("%s (%s)", s.To.Name, to)
+		to = fmt.Sprintf("%s (%s)", phonebook.Show(s.To.Name), to)
 	}
 	line := fmt.Sprintf("Sent to %s. %s", to, s.Receipt)
 	if !s.From.Human {

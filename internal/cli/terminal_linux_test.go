@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -22,20 +24,11 @@ import (
 // answer, and returns what that was sent.
 func onTerminal(t *testing.T, width uint16, getenv func(string) string, args ...string) (screen string, code int) {
 	t.Helper()
-	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	master, slave, err := openTerminal()
 	if err != nil {
 		t.Skip(err) // a container without terminals
 	}
 	defer master.Close()
-	n, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
-	err = errors.Join(err, unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0))
-	if err != nil {
-		t.Fatal(err)
-	}
-	slave, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
 	if err := unix.IoctlSetWinsize(int(slave.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: width}); err != nil {
 		t.Fatal(err)
 	}
@@ -48,6 +41,60 @@ func onTerminal(t *testing.T, width uint16, getenv func(string) string, args ...
 	code = Main(args, strings.NewReader(""), slave, &errs, getenv)
 	slave.Close()
 	return <-read, code
+}
+
+// openTerminal makes a terminal: what is typed into master, and shown there.
+func openTerminal() (master, slave *os.File, err error) {
+	if master, err = os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0); err != nil {
+		return nil, nil, err
+	}
+	n, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
+	if err = errors.Join(err, unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0)); err == nil {
+		slave, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
+	}
+	if err != nil {
+		master.Close()
+	}
+	return master, slave, err
+}
+
+// ownTerminal gives a command a terminal of its own to read from, as a
+// person's shell has.
+func ownTerminal(cmd *exec.Cmd) (hangUp func(), err error) {
+	master, slave, err := openTerminal()
+	if err != nil {
+		return nil, err
+	}
+	cmd.Stdin, cmd.SysProcAttr = slave, &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 0}
+	return func() { slave.Close(); master.Close() }, nil
+}
+
+// inTerminal runs a command with a terminal of its own.
+func inTerminal(args []string) error {
+	cmd := exec.Command(args[0], args[1:]...)
+	hangUp, err := ownTerminal(cmd)
+	if err != nil {
+		return err
+	}
+	defer hangUp()
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	return cmd.Run()
+}
+
+// The demo's last call is a human's if a human watches.
+func TestDemo_AtTheTerminal(t *testing.T) {
+	t.Parallel()
+	cmd, temp := demoProcess(t, "--fast")
+	hangUp, err := ownTerminal(cmd)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer hangUp()
+	out, err := cmd.Output()
+	if err != nil || !bytes.Contains(out, []byte("│ From a human at this machine")) {
+		t.Errorf("demo: %v\n%s", err, out)
+	}
+	nothingLeft(t, temp)
 }
 
 func TestTerminal(t *testing.T) {
