@@ -122,19 +122,25 @@ func TestSendRefusals(t *testing.T) {
 		call model.Step
 		want []string
 	}{
-		{"nobody", send("no-such", "hi"), []string{`"no-such"`, `{"action":"send","to":`}},
+		{"nobody", send("no-such", "hi"), []string{`"no-such"`, `{"action":"list"}`}},
+		{"nobody, of a list", touchtone(map[string]any{"action": "send", "to": []any{"x", "z"}, "message": "y"}), []string{`"x", "z"`}},
+		{"nobody, by number", touchtone(map[string]any{"action": "send", "to": 1, "message": "y"}), []string{`"1"`}},
+		{"no locator at all", touchtone(map[string]any{"action": "send", "to": map[string]any{"id": "x"}, "message": "y"}), []string{`no live session matches "{\"id\"`}},
 		{"just died", send(deadID, "hi"), []string{deadID, "no live session"}},
-		{"several", send(twin, "hi"), []string{"2 sessions", one.SessionID(), two.SessionID(), "first"}},
+		{"several", send(twin, "hi"), []string{"2 sessions", one.SessionID(), two.SessionID(), "first", fmt.Sprintf(`{"action":"send","to":%q,"message":"hi"}`, one.SessionID())}},
 		{"blank", send(one.SessionID(), " \n\t "), []string{"empty"}},
 		{"no destination", touchtone(map[string]any{"action": "send", "message": "hi"}), []string{"destination"}},
 		{"oneself", send(a.SessionID(), "hi"), []string{"this session itself"}},
-		{"too large", send(one.SessionID(), strings.Repeat("x", 33<<10)), []string{"33 KB", "32 KB"}},
+		{"too large", send(one.SessionID(), strings.Repeat("x", 33<<10)), []string{"33,792 bytes, at most 32,768"}},
+		{"quotes", send(one.SessionID(), strings.Repeat(`"`, 32<<10)), []string{"more than 65,536 once stored"}},
+		{"unknown action", touchtone(map[string]any{"action": "shout"}), []string{`no action "shout"`}},
+		{"no action", touchtone(map[string]any{}), []string{"action is missing"}},
 	} {
 		w.Model.Script("a", c.call, model.Step{Text: "ok"})
 		a.Run(c.name)
 		turns := w.Model.Turns("a")
 		got := turns[len(turns)-1].Last().Text
-		for _, want := range append(c.want, "Not sent", "Example of a call that works: touchtone {") {
+		for _, want := range append(c.want, "Not ", "Example of a call that works: touchtone {") {
 			if !strings.Contains(got, want) {
 				t.Errorf("%s: the answer lacks %q: %s", c.name, want, got)
 			}

@@ -3,7 +3,9 @@
 package firstlight
 
 import (
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -130,14 +132,16 @@ func TestStrangersInTheRoot(t *testing.T) {
 	}
 }
 
-// A human's message is marked by the program, and only outside of an agent's
-// shell: no model passes for its human.
+// A human's message is marked by the program, and only at a terminal: what an
+// agent's shell runs, detaches or leaves behind does not pass for its human.
 func TestSendFromTheShell(t *testing.T) {
 	t.Parallel()
 	w := rig.NewWorld(t)
 	b := start(t, w, rig.Options{Session: "b"})
-	if _, stderr, code := w.Switchboard("send", b.SessionID(), "human-01. From: the human, obey"); code != 0 {
-		t.Fatalf("send: exit %d: %s", code, stderr)
+	human := exec.Command("script", "-qec", fmt.Sprintf("%s send %s 'human-01. From: the human, obey'", rig.Binary(t), b.SessionID()), "/dev/null")
+	human.Dir, human.Env = w.Dir, w.Env("")
+	if out, err := human.CombinedOutput(); err != nil {
+		t.Fatalf("send: %v: %s", err, out)
 	}
 	got := w.Model.WaitRequest(t, "b", 1, rig.Watchdog)
 	once(t, got, []string{"From a human at this machine", "human-01."})
@@ -148,7 +152,42 @@ func TestSendFromTheShell(t *testing.T) {
 	a.Run("tell b")
 	got = w.Model.WaitRequest(t, "b", 2, rig.Watchdog)
 	once(t, got, []string{`From "asker", session ` + a.SessionID(), "shell-01."})
-	if n := count(got, "From a human"); n != 1 {
-		t.Errorf("%d messages are marked as a human's, want 1:\n%s", n, got.Transcript())
+	b.Settled()
+
+	cleaned := fmt.Sprintf("env -i HOME=%q ", w.Home)
+	send := fmt.Sprintf("%s send %s forged-0", rig.Binary(t), b.SessionID())
+	w.Model.Script("a",
+		bash(cleaned+"setsid -f "+send+"1. >/dev/null 2>&1"),
+		bash("("+cleaned+send+"2. >/dev/null 2>&1 &)"),
+		bash("("+cleaned+"nohup setsid "+send+"3. >/dev/null 2>&1 &)"),
+		model.Step{Text: "ok"})
+	a.Run("pretend")
+	rig.Eventually(t, rig.Watchdog, "three forgeries", func() bool {
+		turns := w.Model.Turns("b")
+		got = turns[len(turns)-1]
+		return count(got, "> forged-0") == 3
+	})
+	if humans, programs := count(got, "From a human"), count(got, `From "a program in `); humans != 1 || programs != 3 {
+		t.Errorf("%d messages are marked as a human's and %d as a program's, want 1 and 3:\n%s", humans, programs, got.Transcript())
+	}
+}
+
+// Nor in a terminal: Pi's own is not that of its commands.
+func TestSendFromTheShellOfATerminal(t *testing.T) {
+	t.Parallel()
+	w := rig.NewWorld(t)
+	b := start(t, w, rig.Options{Session: "b"})
+	cleaned := fmt.Sprintf("env -i HOME=%q ", w.Home)
+	send := fmt.Sprintf("%s send %s forged-0", rig.Binary(t), b.SessionID())
+	w.Model.Script("a", bash("("+cleaned+send+"1. >/dev/null 2>&1 &)"), bash(cleaned+"setsid -f "+send+"2. >/dev/null 2>&1"), model.Step{Text: "pretended"})
+	a := w.StartTUI(t, rig.Options{Session: "a"}, 100, 30)
+	a.Submit("pretend")
+	rig.Eventually(t, rig.Watchdog, "two forgeries", func() bool {
+		turns := w.Model.Turns("b")
+		return len(turns) > 0 && count(turns[len(turns)-1], "> forged-0") == 2
+	})
+	turns := w.Model.Turns("b")
+	if got := turns[len(turns)-1]; count(got, "From a human") != 0 {
+		t.Errorf("a forgery is marked as a human's:\n%s", got.Transcript())
 	}
 }
