@@ -5,11 +5,16 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { findBinary } from "./binary.ts";
+import { renderCall, renderIncoming, renderResult } from "./bubbles.ts";
+import { Deck } from "./deck.ts";
 import { Link } from "./link.ts";
 
 const PROTOCOL = 1;
 const MESSAGE = "switchboard"; // custom type of our messages in a session
 const STATUS = "switchboard";
+const ON_DECK = "touchtone:on-deck"; // on Pi's event bus, for other extensions
+/** How our tools are drawn; one without an entry gets Pi's own look. */
+const DRAWING: Record<string, object> = { touchtone: { renderShell: "self", renderCall, renderResult } };
 const LOOK_MS = 1000;
 const HELLO_MS = 10_000;
 const TOOL_MS = 10_000; // how long a call of our tool may hang with a helper that does not respond
@@ -36,6 +41,7 @@ export default function switchboard(pi: ExtensionAPI): void {
 	// All state belongs to this instance: a host may run several in one process.
 	let ctx: ExtensionContext | undefined; // of the latest event; undefined outside a session
 	let link: Link | undefined;
+	let deck: Deck | undefined; // the row of waiting calls
 	let ready = false; // start-up is over, so a turn may be triggered
 	let hooks = new Set<string>();
 	let handed = new Set<string>(); // given to Pi, not yet seen in its entries
@@ -172,6 +178,8 @@ export default function switchboard(pi: ExtensionAPI): void {
 	function leave(reason: string): void {
 		link?.notify("bye", { reason });
 		link?.close();
+		safely(() => deck?.dispose());
+		deck = undefined;
 		clearInterval(looking);
 		link = undefined;
 		ctx = undefined;
@@ -237,7 +245,8 @@ export default function switchboard(pi: ExtensionAPI): void {
 				tell(params.text, params.level);
 				return undefined;
 			case "deck":
-				pi.events.emit("touchtone:on-deck", { count: params.count });
+				pi.events.emit(ON_DECK, { count: params.count });
+				deck?.set(params.count);
 				return undefined;
 			case "status":
 				ctx?.ui.setStatus(STATUS, params.text || undefined);
@@ -246,6 +255,8 @@ export default function switchboard(pi: ExtensionAPI): void {
 		return undefined;
 	}
 
+	safely(() => pi.registerMessageRenderer(MESSAGE, renderIncoming as any));
+
 	pi.on("session_start", (_e, c) => {
 		safely(() => {
 			ctx = c;
@@ -253,9 +264,11 @@ export default function switchboard(pi: ExtensionAPI): void {
 			const found = findBinary(here, process.env);
 			if ("problem" in found) {
 				tellOnce("missing", `switchboard: ${found.problem}`);
+				pi.events.emit(ON_DECK, { count: 0 });
 				return;
 			}
 			registerTools(here);
+			deck = new Deck(c.ui);
 			link = new Link(found.path, { started: hello, told: obey, fault });
 			link.start();
 			looking = setInterval(() => safely(() => look()), LOOK_MS);
@@ -346,6 +359,7 @@ export default function switchboard(pi: ExtensionAPI): void {
 				...spec,
 				name,
 				prepareArguments: loosen,
+				...DRAWING[name],
 				async execute(callId: string, params: unknown, signal?: AbortSignal) {
 					const r = await link?.request("tool", { tool: name, callId, params: params as any }, TOOL_MS, signal);
 					if (!r) throw new Error(signal?.aborted ? "cancelled" : "switchboard's helper does not respond: go on without it, and repeat the call later if it matters");
