@@ -1,17 +1,21 @@
 #!/bin/sh
-# Installs what the end-to-end tests need: tmux if it can, and the pinned Node
-# and Pi of npm/package-lock.json. Safe to run again; quiet when all is there.
+# Installs what the end-to-end tests need: tmux and a netcat that knows local
+# sockets if it can, and the pinned Node and Pi of npm/package-lock.json. Safe
+# to run again; quiet when all is there.
 set -eu
 cd "$(dirname "$0")/npm"
 
 have() { command -v "$1" >/dev/null 2>&1; }
 
-if ! have tmux && have apt-get && [ "$(id -u)" = 0 ]; then
-	echo "e2e: installing tmux"
+packages=
+have tmux || packages=tmux
+have nc || packages="$packages netcat-openbsd"
+if [ -n "$packages" ] && have apt-get && [ "$(id -u)" = 0 ]; then
+	echo "e2e: installing" $packages
 	log=$(mktemp)
 	# Package lists may be missing (a fresh container) or too old.
-	apt-get install -y -q tmux >"$log" 2>&1 ||
-		{ apt-get update -q && apt-get install -y -q tmux; } >"$log" 2>&1 ||
+	apt-get install -y -q $packages >"$log" 2>&1 ||
+		{ apt-get update -q && apt-get install -y -q $packages; } >"$log" 2>&1 ||
 		cat "$log" >&2
 	rm -f "$log"
 fi

@@ -145,7 +145,7 @@ func (a *app) broadcast(selectors []string, message string, asJSON bool) error {
 		return &usageError{problem: "the selectors mean only the session that runs this command", hint: "switchboard list"}
 	}
 	for _, to := range targets {
-		r, err := post(store, to, m)
+		r, err := postTo(store, to, m)
 		if errors.Is(err, exchange.ErrTooLarge) { // then for everybody
 			return &delivery.TooLongError{Size: len(message), Stored: true}
 		}
@@ -171,9 +171,9 @@ type mailer interface {
 	Session(key exchange.SessionKey) (exchange.Session, error)
 }
 
-// post writes a message to one session, under an id of its own, and says what
+// postTo writes a message to one session, under an id of its own, and says what
 // is known of it then.
-func post(store mailer, to exchange.Session, m delivery.Message) (recipient, error) {
+func postTo(store mailer, to exchange.Session, m delivery.Message) (recipient, error) {
 	now := time.Now()
 	m.ID, m.Sent = exchange.NewID(now), now.UTC()
 	r := recipient{Status: isWaiting, ID: m.ID, To: info(to)}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"switchboard/internal/delivery"
 	"switchboard/internal/exchange"
@@ -24,7 +25,7 @@ func (f failing) Post(to exchange.SessionKey, m delivery.Message) error {
 // What became of each message is told apart, also of one whose recipient went
 // while it was written.
 func TestPost(t *testing.T) {
-	store := memstore.New()
+	store := memstore.New(time.Now)
 	there := exchange.SessionKey{Host: exchange.PiHost, ID: "id-there"}
 	lease, err := store.Own(there)
 	if err != nil {
@@ -48,7 +49,7 @@ func TestPost(t *testing.T) {
 		{there, fmt.Errorf("%w: it vanished", exchange.ErrIndeterminate), isIndeterminate, ""},
 	} {
 		to := exchange.Session{Record: exchange.Record{Key: tt.to, State: "idle", Wakes: true}}
-		r, err := post(failing{store, tt.err}, to, delivery.Message{Kind: delivery.PartyLine, Text: "t"})
+		r, err := postTo(failing{store, tt.err}, to, delivery.Message{Kind: delivery.PartyLine, Text: "t"})
 		if r.Status != tt.status || r.Receipt != tt.receipt || !errors.Is(err, tt.err) || (r.Error != "") != (tt.err != nil) {
 			t.Errorf("post to %s with %v = %+v, %v", tt.to, tt.err, r, err)
 		}

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -85,7 +84,7 @@ func (a *app) inbox(locators []string, asJSON bool) error {
 	now := time.Now()
 	unreadable := 0
 	for _, s := range sessions {
-		box, err := read(store, s, boxes, now)
+		box, err := openMailbox(store, s, now)
 		if err != nil {
 			return err
 		}
@@ -133,20 +132,22 @@ func chosen(roster []exchange.Session, boxes []dirstore.Mailbox, locators []stri
 	return out, nil
 }
 
-// read opens one session's mailbox.
-func read(store *dirstore.Store, s exchange.Session, boxes []dirstore.Mailbox, now time.Time) (mailbox, error) {
+// openMailbox reads what waits for one session.
+func openMailbox(store *dirstore.Store, s exchange.Session, now time.Time) (mailbox, error) {
 	e := agent.BookEntry(s)
 	box := mailbox{ID: e.ID, Name: e.Name, State: e.State, Presence: string(s.Presence), Messages: []waitingMail{}, session: s}
 	slug := s.Key.Slug()
 	if s.Presence == exchange.Gone {
 		slug = s.Key.ID
 	}
-	messages, err := store.Mail(slug)
+	messages, unreadable, err := store.Mail(slug)
+	box.Unreadable = unreadable
 	if err != nil {
 		return box, fmt.Errorf("read the inbox of %s: %w", label(s), err)
 	}
 	for _, m := range messages {
-		if !m.Kind.Known() {
+		if !m.Kind.Known() { // a newer Switchboard's
+			box.Unreadable++
 			continue
 		}
 		w := waitingMail{ID: m.ID, Kind: m.Kind, From: m.From, Sent: m.Sent, Hops: m.Hops, Text: m.Text, WaitsFor: agent.Awaits(s, m, now)}
@@ -154,9 +155,6 @@ func read(store *dirstore.Store, s exchange.Session, boxes []dirstore.Mailbox, n
 			w.Until = m.Sent.Add(exchange.KeepMail)
 		}
 		box.Messages = append(box.Messages, w)
-	}
-	if i := slices.IndexFunc(boxes, func(b dirstore.Mailbox) bool { return b.Slug == slug }); i >= 0 {
-		box.Unreadable = max(boxes[i].Messages-len(box.Messages), 0)
 	}
 	return box, nil
 }
@@ -187,7 +185,7 @@ func (a *app) printMail(m mail, now time.Time) error {
 		}
 		for _, w := range box.Messages {
 			for i, cell := range []string{
-				forColumn: who, forIDColumn: box.ID, agoColumn: delivery.Age(now.Sub(w.Sent)), fromColumn: from(w.From),
+				forColumn: who, forIDColumn: box.ID, agoColumn: delivery.Age(now.Sub(w.Sent)), fromColumn: senderCell(w.From),
 				whyColumn: w.why(now), textColumn: firstLine(w.Text),
 			} {
 				columns[i].cells = append(columns[i].cells, delivery.Line(cell, maxCell))
@@ -205,8 +203,8 @@ func (a *app) printMail(m mail, now time.Time) error {
 	return err
 }
 
-// from names a sender; in quotes, as a session may be called "a human".
-func from(s delivery.Sender) string {
+// senderCell names a sender; in quotes, as a session may be called "a human".
+func senderCell(s delivery.Sender) string {
 	if s.Human {
 		return "a human"
 	}
@@ -244,10 +242,12 @@ func (w waitingMail) why(now time.Time) string {
 // there are.
 func firstLine(text string) string {
 	line, rest, more := strings.Cut(strings.TrimSpace(delivery.CleanText(text)), "\n")
+	line = delivery.Line(line, maxLine)
 	if more {
-		return fmt.Sprintf("%s (+%d %s)", delivery.Line(line, maxLine), 1+strings.Count(rest, "\n"), plural(cmp.Compare(strings.Count(rest, "\n"), 0)+1, "line", "lines"))
+		n := 1 + strings.Count(rest, "\n")
+		line += fmt.Sprintf(" (+%d %s)", n, plural(n, "line", "lines"))
 	}
-	return delivery.Line(line, maxLine)
+	return line
 }
 
 // maxLine is how much of a text's first line is shown, in bytes.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -165,8 +166,16 @@ func valuesCell(values map[string][]string) string {
 	var parts []string
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		for _, v := range values[key] {
-			parts = append(parts, phonebook.Show(key)+"="+phonebook.Show(v))
+			parts = append(parts, word(key)+"="+word(v))
 		}
 	}
 	return strings.Join(parts, " ")
+}
+
+// word is phonebook.Show for a list that blanks and = divide.
+func word(s string) string {
+	if shown := phonebook.Show(s); shown[0] == '"' || !strings.ContainsAny(shown, " =") {
+		return shown
+	}
+	return strconv.Quote(delivery.Line(s, maxLine))
 }

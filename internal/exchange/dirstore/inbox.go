@@ -79,31 +79,32 @@ func (s *Store) readEnvelope(slug, id string) (delivery.Message, error) {
 
 // Waiting implements exchange.Exchange.
 func (s *Store) Waiting(key exchange.SessionKey) ([]delivery.Message, error) {
-	return s.Mail(key.Slug())
+	out, _, err := s.Mail(key.Slug())
+	return out, err
 }
 
-// Mail is Waiting for an inbox that Mailboxes listed: whose session left can't
-// always be told from its slug.
-func (s *Store) Mail(slug string) ([]delivery.Message, error) {
-	entries, err := os.ReadDir(s.inboxPath(slug))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
+// Mail is Waiting for an inbox that Mailboxes listed: a slug doesn't always say
+// whose it is. It counts the messages that are left out.
+func (s *Store) Mail(slug string) (out []delivery.Message, unreadable int, err error) {
+	entries, err := s.list(inboxesDir, slug)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	var out []delivery.Message
 	for _, e := range entries {
 		id, ok := jsonName(e)
 		if !ok || !validID(id) {
 			continue
 		}
-		if m, err := s.readEnvelope(slug, id); err == nil {
+		m, err := s.readEnvelope(slug, id)
+		switch {
+		case err == nil:
 			out = append(out, m)
+		case !errors.Is(err, fs.ErrNotExist): // else it was settled meanwhile
+			unreadable++
 		}
 	}
 	slices.SortFunc(out, func(a, b delivery.Message) int { return strings.Compare(a.ID, b.ID) })
-	return out, nil
+	return out, unreadable, nil
 }
 
 // Mailbox is one inbox, seen from outside.
