@@ -42,7 +42,7 @@ bench: setup ## each figure beside the machine's floor
 
 soak: setup ## the long forms of the tests
 	$(GO) build -race -o bin/race/switchboard ./cmd/switchboard
-	SOAK=50 SWITCHBOARD_E2E_BIN=$(CURDIR)/bin/race/switchboard $(GO) test -race -count=1 -timeout 60m -v -run 'Kills' ./e2e/...
+	SOAK=50 SWITCHBOARD_E2E_BIN=$(CURDIR)/bin/race/switchboard $(GO) test -race -count=1 -timeout 60m -v -run 'Kills|Random|Soak' ./e2e/...
 
 fuzz: ## each fuzz target for a while
 	@for pkg in $$($(GO) list ./internal/...); do for f in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \

@@ -155,8 +155,9 @@ func (w *World) Env(session string, extra ...string) []string {
 		"GIT_CONFIG_NOSYSTEM": "1",
 		sessionEnv:            session,
 		worldEnv:              w.scratch,
-		// The standard error of a sidecar may go nowhere; see close.
-		"GORACE": "log_path=" + filepath.Join(w.scratch, "race"),
+		// The standard error of a sidecar may go nowhere; see close. By default
+		// a program with the race detector stays a second longer at its end.
+		"GORACE": "atexit_sleep_ms=50 log_path=" + filepath.Join(w.scratch, "race"),
 	}
 	for _, entry := range extra {
 		k, v, _ := strings.Cut(entry, "=")

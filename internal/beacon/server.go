@@ -18,7 +18,7 @@ import (
 const (
 	maxLine    = 64 << 10         // bytes of one command
 	maxClients = 128              // connections at once; more are told to come back
-	maxBacklog = 64               // documents that a subscriber may be behind
+	maxBacklog = 1024             // documents that a subscriber may be behind
 	answerTime = 2 * time.Second  // for a client to take an answer
 	silentTime = 10 * time.Second // for a client to ask its first question
 	quietTime  = time.Second      // after an answer, without another question

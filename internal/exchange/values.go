@@ -43,7 +43,7 @@ func ParseContribution(data []byte) (Values, error) {
 		return nil, fmt.Errorf("larger than %d KB", MaxContribution>>10)
 	}
 	var raw map[string]json.RawMessage
-	if err := json.Unmarshal(data, &raw); err != nil {
+	if err := json.Unmarshal(data, &raw); err != nil || raw == nil {
 		return nil, errors.New("not a flat JSON object")
 	}
 	out := make(Values)
@@ -109,9 +109,9 @@ func (v Values) Check() error {
 }
 
 func stringsOf(value json.RawMessage) ([]string, error) {
-	var one string
-	if json.Unmarshal(value, &one) == nil {
-		return []string{one}, nil
+	var one *string
+	if json.Unmarshal(value, &one) == nil && one != nil {
+		return []string{*one}, nil
 	}
 	var many []*string
 	if err := json.Unmarshal(value, &many); err != nil || many == nil {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -65,12 +66,12 @@ type Sidecar struct {
 	lastBeat time.Time
 	lastHunt time.Time
 	swept    time.Time
-	scanned  bool // the transcript was read from its beginning
-	siblings []exchange.Session
-	waiting  int  // how many messages wait for the model
-	onDeck   int  // the same as last published; -1 before
-	peek     bool // look for siblings at the next tick
-	trouble  bool // the record could not be written
+	scanned  bool               // the transcript was read from its beginning
+	siblings []exchange.Session // nil until looked for
+	waiting  int                // how many messages wait for the model
+	onDeck   int                // the same as last published; -1 before
+	peek     bool               // look for siblings at the next tick
+	trouble  bool               // the record could not be written
 	work     sync.WaitGroup
 	ctx      context.Context
 	cancel   context.CancelFunc
@@ -253,7 +254,7 @@ func (s *Sidecar) tick() {
 	if s.lease.Changed() {
 		s.readInbox()
 	}
-	if s.peek {
+	if s.peek || len(s.siblings) > 0 { // a lost ring costs a second
 		s.peek = false
 		s.lookForSiblings()
 	}
@@ -442,14 +443,17 @@ func (s *Sidecar) roster() []exchange.Session {
 // lookForSiblings finds the other sessions of this process. Whoever comes,
 // changes or goes rings its siblings, so that nobody looks without a reason.
 func (s *Sidecar) lookForSiblings() {
-	var found []exchange.Session
+	found := []exchange.Session{}
 	for _, r := range s.roster() {
 		if r.Agent == s.cfg.Agent && r.Key != s.cfg.Session.Key {
 			found = append(found, r)
 		}
 	}
-	s.siblings = found
-	s.cfg.Host.Siblings(found)
+	same := func(a, b exchange.Session) bool { return a.Record == b.Record }
+	if s.siblings == nil || !slices.EqualFunc(found, s.siblings, same) {
+		s.siblings = found
+		s.cfg.Host.Siblings(found)
+	}
 }
 
 func (s *Sidecar) ringSiblings() {

@@ -1,7 +1,6 @@
 // A host that runs two Pi sessions in one process. Lines on standard input:
 // "prompt N" gives session N a prompt and waits, "begin N" doesn't wait,
 // "name N X" names it, "dispose N" drops it without a word.
-process.env.SWITCHBOARD_LOG = process.cwd() + "/../swb.log";
 import { createInterface } from "node:readline";
 const { createAgentSession, DefaultResourceLoader, SessionManager, getAgentDir } = await import(process.env.PI_PACKAGE);
 
