@@ -112,7 +112,7 @@ export default function switchboard(pi: ExtensionAPI): void {
 				model: modelName(),
 				mode: c.mode,
 				pid: process.pid,
-				idle: c.isIdle(),
+				idle: atRest(c),
 				inContext: [...new Set([...inEntries(), ...handed])],
 				startedAt: Math.round(Date.now() - process.uptime() * 1000),
 				now: snapshot(),
@@ -164,7 +164,7 @@ export default function switchboard(pi: ExtensionAPI): void {
 		let idle: boolean;
 		let pending: boolean;
 		try {
-			idle = ctx.isIdle();
+			idle = atRest(ctx);
 			pending = ctx.hasPendingMessages();
 		} catch {
 			leave("quit"); // the session was dropped without a word
@@ -222,7 +222,7 @@ export default function switchboard(pi: ExtensionAPI): void {
 		let accepted = false;
 		let idle = true;
 		if (ctx && ready) {
-			idle = ctx.isIdle();
+			idle = atRest(ctx);
 			if (idle && (ctx.mode === "tui" || ctx.mode === "rpc")) {
 				pi.sendMessage(h.message, { triggerTurn: true });
 				idle = ctx.isIdle();
@@ -310,7 +310,7 @@ export default function switchboard(pi: ExtensionAPI): void {
 		(e) => {
 			const inContext = handed.size ? inEntries(handed) : [];
 			handed = new Set(); // the rest did not make it, and is offered again
-			return { aborted: !!e.aborted, inContext, now: snapshot() };
+			return { aborted: !!e.aborted, at: Date.now(), inContext, now: snapshot() };
 		},
 		true,
 	);
@@ -383,6 +383,12 @@ function loosen(args: unknown): any {
 	else delete a.to;
 	if (a.selectors !== undefined) a.selectors = list(a.selectors).map(text);
 	return a;
+}
+
+/** Whether Pi is idle. It calls itself so in the middle of a run when two
+ *  prompts came at once and the second was refused: a run has a signal. */
+function atRest(c: ExtensionContext): boolean {
+	return c.isIdle() && !c.signal;
 }
 
 function ownVersion(): string {

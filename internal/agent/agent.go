@@ -158,7 +158,11 @@ func (a *Agent) place() string {
 func (a *Agent) live(fact lifecycle.Event, now time.Time) {
 	a.life.Handle(fact, now)
 	if s, ok := fact.(lifecycle.Settled); ok {
-		a.desk.RunEnded(s.Aborted, a.waking, now)
+		at := s.At
+		if at.IsZero() {
+			at = now
+		}
+		a.desk.RunEnded(s.Aborted, a.waking, at, now)
 	}
 }
 

@@ -208,15 +208,15 @@ func (it *item) retry(now time.Time) {
 
 // RunEnded is told that the host came to rest after a whole run. What was
 // offered and never showed up is offered again, later each time, so that a run
-// that fails at once does not become a loop. After a human's abort everything
-// that waits is held. pending is a batch whose handover is still under way, as
-// an unanswered wake; 0 without one.
-func (d *Desk) RunEnded(aborted bool, pending int, now time.Time) {
+// that fails at once does not become a loop. After a human's abort all that was
+// sent until then (at) is held; what was sent later may wake. pending is a batch
+// whose handover is still under way, as an unanswered wake; 0 without one.
+func (d *Desk) RunEnded(aborted bool, pending int, at, now time.Time) {
 	for _, it := range d.items {
 		if it.status == Offered && (pending == 0 || it.batch != pending) {
 			it.retry(now)
 		}
-		if aborted && it.status == Waiting {
+		if aborted && it.status == Waiting && !it.msg.Sent.After(at) {
 			it.status = Held
 		}
 	}

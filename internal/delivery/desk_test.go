@@ -330,7 +330,7 @@ func TestScripts(t *testing.T) {
 						d.Fail(n, t0)
 					}
 				case "end", "abort":
-					d.RunEnded(verb == "abort", 0, t0)
+					d.RunEnded(verb == "abort", 0, t0, t0)
 				case "tired":
 					got = idsOf(d.Tired())
 				case "waiting":
@@ -543,7 +543,7 @@ func TestDeskProperty(t *testing.T) {
 			},
 			"end": func(t *rapid.T) {
 				aborted := rapid.Bool().Draw(t, "aborted")
-				m.desk.RunEnded(aborted, 0, m.now)
+				m.desk.RunEnded(aborted, 0, m.now, m.now)
 				back(func(int) bool { return true }, true)
 				if aborted {
 					for id := range m.waiting {
@@ -623,7 +623,7 @@ func TestDeskProperty(t *testing.T) {
 			},
 		})
 		// In the end, all that nobody has said to have arrived comes once more.
-		m.desk.RunEnded(false, 0, m.now)
+		m.desk.RunEnded(false, 0, m.now, m.now)
 		back(func(int) bool { return true }, true)
 		want := m.available()
 		if got := m.desk.Take(everything).IDs(); !slices.Equal(got, want) {

@@ -51,7 +51,10 @@ type (
 	// Settled: the host says that it will not go on by itself. Idle is what
 	// it answers when asked in that moment: another operation may be open.
 	// False if it was not asked; a look must follow.
-	Settled struct{ Aborted, Idle bool }
+	Settled struct {
+		Aborted, Idle bool
+		At            time.Time // when, by the host's word; zero means just now
+	}
 	// CompactionBegan and CompactionEnded bracket a compaction. An end may
 	// come without a beginning.
 	CompactionBegan struct {

@@ -1,8 +1,18 @@
 package pihost
 
 import (
+	"time"
+
 	"switchboard/internal/lifecycle"
 )
+
+// moment is a time in milliseconds since 1970; 0 is no time.
+func moment(ms int64) time.Time {
+	if ms <= 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms)
+}
 
 // facts translates one of Pi's events into what it means for the lifecycle.
 // Pi's names and orders are in the package documentation of lifecycle's tests.
@@ -17,7 +27,7 @@ func (s *server) facts(e hostEvent) []lifecycle.Event {
 		// Whether it is idle shows once this event is over, and the look after it
 		// tells: a compaction may have ended the run, and what other extensions
 		// send meanwhile starts another.
-		return []lifecycle.Event{lifecycle.Settled{Aborted: e.Aborted}}
+		return []lifecycle.Event{lifecycle.Settled{Aborted: e.Aborted, At: moment(e.At)}}
 	case "session_before_compact":
 		return []lifecycle.Event{lifecycle.CompactionBegan{Reason: lifecycle.Reason(e.Reason), WillRetry: e.WillRetry}}
 	case "session_compact", "session_compact_failed":

@@ -64,6 +64,7 @@ type hostEvent struct {
 	Model     string   `json:"model,omitempty"`
 	InContext []string `json:"inContext,omitempty"`
 
+	At      int64     `json:"at,omitempty"`      // agent_settled: when it was, milliseconds since 1970
 	After   string    `json:"after,omitempty"`   // look: the event that it follows directly
 	Leaf    string    `json:"leaf,omitempty"`    // look: type of the conversation's last entry
 	Message string    `json:"message,omitempty"` // look: the error of the last message

@@ -1,12 +1,14 @@
-// What the tests need inside of Pi: a second opinion about isIdle(), and
-// commands for what RPC has none for. Loaded after Switchboard.
+// What the tests need inside of Pi: a second opinion about whether it is idle,
+// and commands for what RPC has none for. Loaded after Switchboard.
 export default function (pi: any) {
 	let ctx: any;
 	let idle: boolean | undefined;
 	let spans = 0; // how often Pi was seen to become idle
+	// After two prompts at once isIdle() can be true in the middle of a run.
+	const atRest = (c: any) => c.isIdle() && !c.signal;
 	const sample = () => {
 		try {
-			const now = ctx?.isIdle();
+			const now = ctx && atRest(ctx);
 			if (now && idle === false) spans++;
 			idle = now ?? idle;
 		} catch {
@@ -37,7 +39,7 @@ export default function (pi: any) {
 			const first = () => c.sessionManager.getEntries().find((e: any) => e.type === "message" && e.message.role === "assistant")?.id;
 			switch (what) {
 				case "idle": // what Pi says of itself
-					say({ idle: c.isIdle(), pending: c.hasPendingMessages(), spans });
+					say({ idle: atRest(c), pending: c.hasPendingMessages(), spans });
 					break;
 				case "tree": // back to the first answer; "sum" summarizes what is left
 					say({ tree: first() && await c.navigateTree(first(), { summarize: arg === "sum" }).catch(String) });
