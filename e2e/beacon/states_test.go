@@ -162,20 +162,6 @@ var cases = []struct {
 		want: []string{"working", "idle"},
 	},
 	{
-		// Pi may take both, refuse the second, and then call itself idle while
-		// the first still runs.
-		name:  "two prompts at once",
-		turns: []model.Step{{Text: "slow", Delay: 300 * time.Millisecond}},
-		do: func(x *play) {
-			x.p.Mark()
-			for range 2 {
-				x.p.Send(map[string]any{"type": "prompt", "message": "work", "streamingBehavior": "steer"})
-			}
-			x.p.Settled()
-		},
-		want: []string{"working", "idle"},
-	},
-	{
 		name:  "retry on 429",
 		turns: []model.Step{failing(429, "Rate limit reached"), {Text: "recovered"}},
 		want:  []string{"working", "retrying 1/3 in 300ms", "working", "idle"},
