@@ -249,6 +249,23 @@ var cases = []struct {
 		want: []string{"compacting manual", "working", "idle"},
 	},
 	{
+		// It wakes the session right after: not idle in between.
+		name:    "a message during a manual compaction",
+		small:   true,
+		summary: []model.Step{{Text: summary.Text, Delay: 700 * time.Millisecond}},
+		do: func(x *play) {
+			x.p.Mark()
+			x.p.Send(map[string]any{"type": "compact"})
+			x.during(1, func() {
+				if _, stderr, code := x.w.Switchboard("send", fmt.Sprint(x.p.PID), "meanwhile"); code != 0 {
+					x.t.Errorf("send: exit %d: %s", code, stderr)
+				}
+			})
+			x.p.Settled()
+		},
+		want: []string{"compacting manual", "working", "idle"},
+	},
+	{
 		name:  "manual compaction while busy",
 		small: true,
 		turns: []model.Step{{Hang: true}},

@@ -270,11 +270,20 @@ func (a *Agent) wake(now time.Time) []Effect {
 
 // view is what any program may see of the session.
 func (a *Agent) view(now time.Time) View {
-	v := View{State: a.life.State(), Since: a.since(now), Detail: a.life.Detail(), Waiting: len(a.desk.Waiting())}
+	v := View{State: a.state(), Since: a.since(now), Detail: a.life.Detail(), Waiting: len(a.desk.Waiting())}
 	if a.standing == owning {
 		v.Joined = a.joined
 	}
 	return v
+}
+
+// state is what the session shows: not idle while it is being woken, since it
+// will go on by itself then.
+func (a *Agent) state() lifecycle.State {
+	if s := a.life.State(); s != lifecycle.Idle || a.waking == 0 {
+		return s
+	}
+	return lifecycle.Working
 }
 
 // since is when the state began; before the first event, now.
@@ -290,7 +299,7 @@ func (a *Agent) record(now time.Time) exchange.Record {
 	return exchange.Record{
 		Key: a.session.Key, Incarnation: a.incarnation, Name: delivery.Line(a.session.Name, maxName), Cwd: a.session.Cwd,
 		Model: delivery.Line(a.session.Model, maxName), Mode: a.session.Mode, File: a.session.File,
-		State: string(a.life.State()), Since: a.since(now), Joined: a.joined, Wakes: a.session.Wakes,
+		State: string(a.state()), Since: a.since(now), Joined: a.joined, Wakes: a.session.Wakes,
 		Handles: a.session.Handles,
 	}
 }

@@ -3,6 +3,7 @@ package exchange
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -178,5 +179,34 @@ func TestEncodeEnvelope(t *testing.T) {
 	}
 	if _, err := EncodeEnvelope(delivery.Message{}); err == nil {
 		t.Error("EncodeEnvelope without a kind: no error")
+	}
+}
+
+// What Check lets pass, every reader takes whole; what it refuses, none does.
+func TestCheckProperty(t *testing.T) {
+	word := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{
+		"", " ", "a", "PID", "tmuxPane", "\xff", strings.Repeat("k", maxKey), strings.Repeat("k", maxKey+1), strings.Repeat("v", maxValue), strings.Repeat("v", maxValue+1),
+	}))
+	rapid.Check(t, func(t *rapid.T) {
+		v := Values(rapid.MapOfN(word, rapid.SliceOfNDistinct(word, 1, 3, rapid.ID), 0, 4).Draw(t, "values"))
+		data, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := ParseContribution(data)
+		whole := err == nil && maps.EqualFunc(v, got, slices.Equal[[]string])
+		if err := v.Check(); (err == nil) != whole {
+			t.Fatalf("Check of %.300q = %v, and it is read as %.300q", v, err, got)
+		}
+	})
+	many := make([]string, maxValues+1)
+	for i := range many {
+		many[i] = strings.Repeat("x", i+1)
+	}
+	if err := (Values{"a": many}).Check(); err == nil {
+		t.Error("Check of too many values: no error")
+	}
+	if err := (Values{"a": many[1:]}).Check(); err != nil {
+		t.Error(err)
 	}
 }

@@ -69,7 +69,8 @@ func ParseContribution(data []byte) (Values, error) {
 }
 
 // Check says why a publisher can't say this: the first of what
-// ParseContribution would leave out or refuse. The keys of sessions come first.
+// ParseContribution would leave out or refuse. The keys of sessions come first;
+// the size is for whoever writes the file.
 func (v Values) Check() error {
 	var taken []string
 	total := 0
