@@ -206,6 +206,7 @@ func TestSameSessionTwice(t *testing.T) {
 	rig.Eventually(t, rig.Watchdog, "the second's footer", func() bool {
 		return strings.Contains(second.Statuses()["switchboard"], "session open elsewhere")
 	})
+	rig.Eventually(t, rig.Watchdog, "the second's human to be told", func() bool { return len(faults(second)) > 0 })
 	if got := faults(second); len(got) != 1 || !strings.Contains(got[0], "process") {
 		t.Errorf("the second's human was told %q", got)
 	}

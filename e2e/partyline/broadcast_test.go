@@ -3,7 +3,6 @@
 package partyline
 
 import (
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -90,70 +89,6 @@ func TestSendByLocators(t *testing.T) {
 	refused(t, "one that means nobody", call(t, w, a, send("x-02.", "b", "nope")), `"nope"`, `"b" matches b`)
 	emptied(t, store(t, w), "b-id")
 	once(t, b.SessionFile(), "together-01.")
-}
-
-// decks reads the counts that a test extension heard on Pi's event bus.
-func decks(t *testing.T, path string) (counts []int) {
-	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil && !os.IsNotExist(err) {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(data)) {
-		var e struct{ Count *int }
-		if err := json.Unmarshal([]byte(line), &e); err != nil {
-			t.Fatalf("deck: %v in %q", err, line)
-		}
-		if e.Count != nil {
-			counts = append(counts, *e.Count)
-		}
-	}
-	return counts
-}
-
-// What waits is counted on the event bus and in on-deck/<session id>.json, and
-// both equal what is not in the transcript, through an abort and a reload.
-func TestOnDeck(t *testing.T) {
-	t.Parallel()
-	w := rig.NewWorld(t)
-	s := store(t, w)
-	heard := w.Dir + "/decks"
-	b := start(t, w, rig.Options{
-		Session: "b", Args: []string{"--session-id", "b-id"}, ExtensionPaths: []string{testdata(t, "deck.ts")},
-		Env: []string{"DECK_LOG=" + heard},
-	})
-	agree := func(step string, want int) {
-		t.Helper()
-		rig.Eventually(t, rig.Watchdog, fmt.Sprintf("%s: %d on deck", step, want), func() bool {
-			counts := decks(t, heard)
-			return len(counts) > 0 && counts[len(counts)-1] == want && onDeck(t, w, "b-id") == want && waiting(t, s, "b-id") == want
-		})
-	}
-	agree("at the start", 0)
-	w.Model.Script("b", until("go"), model.Step{Text: "ok"}, model.Step{Text: "ok"})
-	b.Prompt("work")
-	b.Wait(rig.OfType("tool_execution_start"), rig.Watchdog)
-	post(t, s, "b-id", "deck-01.")
-	agree("a call that waits", 1)
-	b.Abort()
-	b.Settled()
-	agree("after Esc", 1)
-	before := len(decks(t, heard))
-	b.Send(map[string]any{"type": "prompt", "message": "/reload-now"})
-	rig.Eventually(t, rig.Watchdog, "the count once more after the reload", func() bool { return len(decks(t, heard)) > before })
-	agree("after a reload", 1)
-	b.Cmd(map[string]any{"type": "compact"}, rig.Watchdog)
-	agree("after a compaction", 1)
-	w.Write("go", "")
-	post(t, s, "b-id", "deck-02.") // wakes, and brings the first along
-	agree("after a second call", 0)
-	once(t, b.SessionFile(), "deck-01.", "deck-02.")
-	counts := decks(t, heard)
-	for i := 1; i < len(counts); i++ {
-		if counts[i] == counts[i-1] && i != before {
-			t.Errorf("the count %d was told twice: %v", counts[i], counts)
-		}
-	}
 }
 
 // Sessions join and die while others broadcast: every reported delivery is in

@@ -183,7 +183,7 @@ func exampleCast(book phonebook.Book, d dial) string {
 	found, unmatched := book.Filter(book.Look(d.all()))
 	for _, e := range found {
 		if to, ok := book.Dial(e); ok && !e.Self && len(unmatched) == 0 {
-			return fmt.Sprintf(`touchtone {"action":"broadcast","selectors":%s,"message":%q}`, phonebook.List([]string{to}), exampleText(d.Message))
+			return fmt.Sprintf(`touchtone {"action":"broadcast","selectors":%s,"message":%q}`, plainJSON(phonebook.List([]string{to})), exampleText(d.Message))
 		}
 	}
 	return exampleList

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf16"
 
 	"switchboard/internal/delivery"
 	"switchboard/internal/exchange"
@@ -194,7 +195,7 @@ func list(book phonebook.Book, d dial) ToolResult {
 		if values := e.Shown(); values != "" {
 			out.WriteString("\n  " + values)
 		}
-		out.WriteString("\n  selectors " + e.Selectors())
+		out.WriteString("\n  selectors " + plainJSON(e.Selectors()))
 	}
 	for _, l := range unmatched {
 		fmt.Fprintf(&out, "\n\nNo live session matches %q.", l)
@@ -322,10 +323,26 @@ func toJSON(fields map[string]string) string {
 			enc := json.NewEncoder(&b)
 			enc.SetEscapeHTML(false)
 			_ = enc.Encode(v) // strings always encode
-			parts = append(parts, fmt.Sprintf("%q:%s", key, strings.TrimSpace(b.String())))
+			parts = append(parts, fmt.Sprintf("%q:%s", key, plainJSON(strings.TrimSpace(b.String()))))
 		}
 	}
 	return "{" + strings.Join(parts, ",") + "}"
+}
+
+// plainJSON escapes what JSON may hold as it is and a screen should not: C1
+// controls, DEL, direction characters. It still says the same.
+func plainJSON(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if s := string(r); s == delivery.CleanText(s) {
+			b.WriteString(s)
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{r}) {
+			fmt.Fprintf(&b, `\u%04x`, unit)
+		}
+	}
+	return b.String()
 }
 
 // refuse is the answer to a call that did nothing: what was wrong, and one
