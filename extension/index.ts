@@ -17,6 +17,7 @@ const ON_DECK = "touchtone:on-deck"; // on Pi's event bus, for other extensions
 const DRAWING: Record<string, object> = { touchtone: { renderShell: "self", renderCall, renderResult } };
 const LOOK_MS = 1000;
 const HELLO_MS = 10_000;
+const PROMPT_MS = 3000; // how long a prompt may take to become a run; another extension may swallow it
 const TOOL_MS = 10_000; // how long a call of our tool may hang with a helper that does not respond
 
 /** What begins with an event, by the event that ends it. */
@@ -48,6 +49,9 @@ export default function switchboard(pi: ExtensionAPI): void {
 	let looked = ""; // what the last look found
 	let open = new Map<string, Record<string, unknown>>(); // events that began something which has not ended
 	let retries: Record<string, unknown>[] = []; // events of a run that is being repeated
+	let prompted = 0; // when a prompt came in that has not become a run yet
+	let resting = true; // what Pi was last seen to be
+	let turned = Date.now(); // when it became that
 	let looking: NodeJS.Timeout | undefined;
 	const told = new Set<string>();
 
@@ -98,6 +102,19 @@ export default function switchboard(pi: ExtensionAPI): void {
 		return model && model.provider !== "unknown" ? `${model.provider}/${model.id}` : undefined;
 	}
 
+	/** Whether Pi is at rest. It calls itself idle in the middle of a run when two
+	 *  prompts came at once and the second was refused, but a run has a signal;
+	 *  and while other extensions still look at a prompt, but then it is about to
+	 *  run, and refuses it if we start a run of our own meanwhile. */
+	function atRest(c: ExtensionContext): boolean {
+		const rests = c.isIdle() && !c.signal && Date.now() - prompted > PROMPT_MS;
+		if (rests !== resting) {
+			resting = rests;
+			turned = Date.now();
+		}
+		return rests;
+	}
+
 	function hello(): void {
 		const line = link;
 		const c = ctx;
@@ -113,6 +130,7 @@ export default function switchboard(pi: ExtensionAPI): void {
 				mode: c.mode,
 				pid: process.pid,
 				idle: atRest(c),
+				since: turned,
 				inContext: [...new Set([...inEntries(), ...handed])],
 				startedAt: Math.round(Date.now() - process.uptime() * 1000),
 				now: snapshot(),
@@ -132,7 +150,8 @@ export default function switchboard(pi: ExtensionAPI): void {
 	}
 
 	function event(type: string, fields: Record<string, unknown> = {}): void {
-		const e = { type, ...fields };
+		const e = { type, at: Date.now(), ...fields };
+		if (ctx) atRest(ctx);
 		looked = "";
 		remember(e);
 		link?.notify("event", e);
@@ -287,7 +306,20 @@ export default function switchboard(pi: ExtensionAPI): void {
 
 	forward("session_info_changed", (e) => ({ name: e.name ?? "" }));
 	forward("model_select", () => ({ model: modelName() }));
-	forward("agent_start");
+	pi.on("input", (_e, c) => {
+		safely(() => {
+			ctx = c;
+			if (!atRest(c)) return;
+			prompted = Date.now();
+			atRest(c);
+			event("input");
+		});
+		return undefined;
+	});
+	forward("agent_start", () => {
+		prompted = 0;
+		return {};
+	});
 	forward("turn_start");
 	forward("session_before_compact", (e) => ({ reason: e.reason, willRetry: !!e.willRetry }));
 	forward("session_compact", (e) => ({ willRetry: !!e.willRetry, now: snapshot() }), true);
@@ -310,7 +342,7 @@ export default function switchboard(pi: ExtensionAPI): void {
 		(e) => {
 			const inContext = handed.size ? inEntries(handed) : [];
 			handed = new Set(); // the rest did not make it, and is offered again
-			return { aborted: !!e.aborted, at: Date.now(), inContext, now: snapshot() };
+			return { aborted: !!e.aborted, inContext, now: snapshot() };
 		},
 		true,
 	);
@@ -383,12 +415,6 @@ function loosen(args: unknown): any {
 	else delete a.to;
 	if (a.selectors !== undefined) a.selectors = list(a.selectors).map(text);
 	return a;
-}
-
-/** Whether Pi is idle. It calls itself so in the middle of a run when two
- *  prompts came at once and the second was refused: a run has a signal. */
-function atRest(c: ExtensionContext): boolean {
-	return c.isIdle() && !c.signal;
 }
 
 function ownVersion(): string {

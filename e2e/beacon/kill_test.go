@@ -154,6 +154,12 @@ func TestSidecarKilled(t *testing.T) {
 				if !there(d) {
 					t.Errorf("back with %s and %+v, want %s", say(d), d.Detail, c.want)
 				}
+				if late := d.Since - old.Since; late < -50 || late > 50 {
+					t.Errorf("%s since %d, then since %d", say(d), old.Since, d.Since)
+				}
+				if late := d.Detail.ToolSince - old.Detail.ToolSince; late < -50 || late > 50 {
+					t.Errorf("in a tool since %d, then since %d", old.Detail.ToolSince, d.Detail.ToolSince)
+				}
 				if d.StartedAt/1000 != old.StartedAt/1000 && d.StartedAt-old.StartedAt > 50 {
 					t.Errorf("Pi was started at %d, then at %d", old.StartedAt, d.StartedAt)
 				}

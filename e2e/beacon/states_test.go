@@ -162,6 +162,26 @@ var cases = []struct {
 		want: []string{"working", "idle"},
 	},
 	{
+		// Pi may take both, refuse the second, and then call itself idle while
+		// the first still runs.
+		name:  "two prompts at once",
+		turns: []model.Step{{Text: "slow", Delay: 300 * time.Millisecond}},
+		do: func(x *play) {
+			x.p.Mark()
+			for range 2 {
+				x.p.Send(map[string]any{"type": "prompt", "message": "work", "streamingBehavior": "steer"})
+			}
+			x.p.Settled()
+		},
+		want: []string{"working", "idle"},
+	},
+	{
+		// Pi calls itself idle until all have looked at the prompt.
+		name: "an extension that thinks about the prompt",
+		env:  []string{"PROBE_INPUT=1500"},
+		want: []string{"working", "idle"},
+	},
+	{
 		name:  "retry on 429",
 		turns: []model.Step{failing(429, "Rate limit reached"), {Text: "recovered"}},
 		want:  []string{"working", "retrying 1/3 in 300ms", "working", "idle"},
@@ -300,7 +320,7 @@ var cases = []struct {
 			x.p.Cmd(map[string]any{"type": "set_auto_compaction", "enabled": true}, rig.Watchdog)
 			x.p.Run("three")
 		},
-		want: []string{"working", "idle", "compacting threshold", "working", "idle"},
+		want: []string{"working", "idle", "working", "compacting threshold", "working", "idle"},
 	},
 	{
 		name:  "overflow with retry",

@@ -165,3 +165,20 @@ func TestReload(t *testing.T) {
 	}
 	handedOver(t, b.SessionFile(), want)
 }
+
+// A message that comes while other extensions look at a prompt does not start a
+// run of its own, for which Pi would refuse the prompt: it goes along.
+func TestMessageWhilePromptIsPrepared(t *testing.T) {
+	t.Parallel()
+	w := rig.NewWorld(t)
+	s := store(t, w)
+	p := start(t, w, rig.Options{Session: "p", Args: []string{"--session-id", "p-id"}, ExtensionPaths: []string{testdata(t, "slow-input.ts")}})
+	p.Send(map[string]any{"type": "prompt", "message": "the prompt"})
+	rig.Eventually(t, rig.Watchdog, "the session to be seen working", func() bool { return roster(t, w)["p-id"] == "working" })
+	post(t, s, "p-id", "meanwhile-01.")
+	r := w.Model.WaitRequest(t, "p", 1, rig.Watchdog)
+	if count(r, "the prompt") != 1 || count(r, "meanwhile-01.") != 1 {
+		t.Errorf("the first request was:\n%s", r.Transcript())
+	}
+	emptied(t, s, "p-id")
+}

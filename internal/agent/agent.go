@@ -77,7 +77,7 @@ func (a *Agent) Handle(ev Event, now time.Time) []Effect {
 		a.standing, a.trouble = unavailable, ev.Why
 		out = append(out, Status{"📞 off"}, Tell{Text: "switchboard is off: " + ev.Why, Bad: true})
 	case Lived:
-		a.live(ev.Fact, now)
+		a.live(ev, now)
 	case InboxRead:
 		if a.desk.Sync(ev.Messages) && a.restoring != nil {
 			a.desk.Restore(a.restoring.Desk, now)
@@ -155,8 +155,15 @@ func (a *Agent) place() string {
 	return "another process"
 }
 
-func (a *Agent) live(fact lifecycle.Event, now time.Time) {
-	a.life.Handle(fact, now)
+func (a *Agent) live(ev Lived, now time.Time) {
+	fact, when := ev.Fact, ev.At
+	if when.IsZero() || when.After(now) {
+		when = now
+	}
+	if since := a.life.Since(); when.Before(since) {
+		when = since
+	}
+	a.life.Handle(fact, when)
 	if s, ok := fact.(lifecycle.Settled); ok {
 		at := s.At
 		if at.IsZero() {

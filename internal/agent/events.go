@@ -36,8 +36,12 @@ type (
 	}
 	// Unavailable: there is no exchange to take part in, and why.
 	Unavailable struct{ Why string }
-	// Lived: something happened in the host.
-	Lived struct{ Fact lifecycle.Event }
+	// Lived: something happened in the host, at a time by its clock; zero means
+	// just now.
+	Lived struct {
+		Fact lifecycle.Event
+		At   time.Time
+	}
 	// InboxRead: what waits now.
 	InboxRead struct{ Messages []delivery.Message }
 	// InTranscript: messages that the session's file holds.

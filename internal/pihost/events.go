@@ -19,7 +19,7 @@ func moment(ms int64) time.Time {
 func (s *server) facts(e hostEvent) []lifecycle.Event {
 	retry, again := s.retry.see(e)
 	switch e.Type {
-	case "before_agent_start", "agent_start", "turn_start":
+	case "input", "before_agent_start", "agent_start", "turn_start":
 		return []lifecycle.Event{lifecycle.RunBegan{}}
 	case "agent_end":
 		return []lifecycle.Event{lifecycle.AttemptEnded{Failed: e.Error}}

@@ -31,6 +31,7 @@ type hello struct {
 	Mode      string   `json:"mode"`
 	PID       int      `json:"pid"`
 	Idle      bool     `json:"idle"`
+	Since     int64    `json:"since,omitempty"`     // when it became idle, or no longer was: milliseconds since 1970
 	InContext []string `json:"inContext,omitempty"` // ids of our messages that the conversation holds
 
 	StartedAt int64         `json:"startedAt"`        // of Pi, milliseconds since 1970
@@ -64,7 +65,7 @@ type hostEvent struct {
 	Model     string   `json:"model,omitempty"`
 	InContext []string `json:"inContext,omitempty"`
 
-	At      int64     `json:"at,omitempty"`      // agent_settled: when it was, milliseconds since 1970
+	At      int64     `json:"at,omitempty"`      // when it was, milliseconds since 1970
 	After   string    `json:"after,omitempty"`   // look: the event that it follows directly
 	Leaf    string    `json:"leaf,omitempty"`    // look: type of the conversation's last entry
 	Message string    `json:"message,omitempty"` // look: the error of the last message

@@ -121,7 +121,7 @@ func (s *server) hello(_ context.Context, h hello) (welcome, error) {
 	if h.Session.ID == "" {
 		return w, errors.New("hello names no session")
 	}
-	facts := []agent.Event{agent.Lived{Fact: lifecycle.Looked{Idle: h.Idle}}}
+	facts := []agent.Event{agent.Lived{Fact: lifecycle.Looked{Idle: h.Idle}, At: moment(h.Since)}}
 	store, err := s.opts.Open()
 	if err != nil {
 		store = nil // not a nil *Store in an interface
@@ -147,7 +147,7 @@ func (s *server) hello(_ context.Context, h hello) (welcome, error) {
 	facts = append(facts, s.conversationHolds(h.InContext))
 	for _, e := range h.Open {
 		for _, fact := range s.facts(e) {
-			facts = append(facts, agent.Lived{Fact: fact})
+			facts = append(facts, agent.Lived{Fact: fact, At: moment(e.At)})
 		}
 	}
 	s.sidecar = sidecar.Start(sidecar.Config{
@@ -203,7 +203,7 @@ func (s *server) event(_ context.Context, e hostEvent) error {
 		s.light.Note(*e.Now)
 	}
 	for _, fact := range s.facts(e) {
-		s.sidecar.Event(agent.Lived{Fact: fact})
+		s.sidecar.Event(agent.Lived{Fact: fact, At: moment(e.At)})
 	}
 	return nil
 }

@@ -69,6 +69,8 @@ export default function (pi: any) {
 			if (e.toolName === process.env.PROBE_CONFIRM) await c.ui.confirm("Sure?", `run ${e.toolName}`);
 		});
 	}
+	// PROBE_INPUT=300: think that many milliseconds about each prompt.
+	if (process.env.PROBE_INPUT) pi.on("input", () => new Promise((done) => setTimeout(done, Number(process.env.PROBE_INPUT))));
 	// PROBE_CANCEL=session_before_compact: as an extension that forbids it.
 	if (process.env.PROBE_CANCEL) pi.on(process.env.PROBE_CANCEL, () => ({ cancel: true }));
 }
