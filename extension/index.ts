@@ -18,6 +18,7 @@ const DRAWING: Record<string, object> = { touchtone: { renderShell: "self", rend
 const LOOK_MS = 1000;
 const HELLO_MS = 10_000;
 const PROMPT_MS = 3000; // how long a prompt may take to become a run; another extension may swallow it
+const PROMPT_CHARS = 2000; // of a prompt: enough to see what it is about
 const TOOL_MS = 10_000; // how long a call of our tool may hang with a helper that does not respond
 
 /** What begins with an event, by the event that ends it. */
@@ -260,6 +261,9 @@ export default function switchboard(pi: ExtensionAPI): void {
 			case "wake":
 				wake(params);
 				return undefined;
+			case "hold":
+				link?.extend(params.callId, params.ms);
+				return undefined;
 			case "tell":
 				tell(params.text, params.level);
 				return undefined;
@@ -354,7 +358,8 @@ export default function switchboard(pi: ExtensionAPI): void {
 		link?.refresh();
 		// What was due came with the wake that starts this run.
 		if (e.messageType === "custom" && e.message?.customType === MESSAGE) return undefined;
-		const h = await due("before-run", { byHuman: e.messageType !== "custom" }, c);
+		const byHuman = e.messageType !== "custom";
+		const h = await due("before-run", { byHuman, prompt: byHuman ? String(e.prompt ?? "").slice(0, PROMPT_CHARS) : undefined }, c);
 		return h && { message: h.message };
 	});
 	pi.on("turn_end", async (e, c) => {
@@ -370,7 +375,7 @@ export default function switchboard(pi: ExtensionAPI): void {
 		try {
 			ctx = c;
 			if (!hooks.has(e.toolName)) return undefined;
-			const verdict = await link?.ask("toolCall", { tool: e.toolName, callId: e.toolCallId }, c.signal);
+			const verdict = await link?.ask("toolCall", { tool: e.toolName, callId: e.toolCallId, path: pathOf(e.input) }, c.signal);
 			return verdict?.block ? { block: true, reason: String(verdict.reason) } : undefined;
 		} catch (err) {
 			tellOnce("internal", `switchboard: internal fault, Pi goes on: ${err}`);
@@ -378,11 +383,26 @@ export default function switchboard(pi: ExtensionAPI): void {
 		}
 	});
 
+	pi.on("tool_result", async (e, c) => {
+		try {
+			ctx = c;
+			if (!hooks.has(e.toolName)) return undefined;
+			// Not given up on Esc: the file is changed all the same.
+			const note = await link?.ask("toolDone", { tool: e.toolName, callId: e.toolCallId, path: pathOf(e.input), failed: !!e.isError });
+			return note?.text ? { content: [...e.content, { type: "text" as const, text: String(note.text) }] } : undefined;
+		} catch (err) {
+			tellOnce("internal", `switchboard: internal fault, Pi goes on: ${err}`);
+			return undefined;
+		}
+	});
+
 	/** Offers our tools under names that nobody has taken. */
 	function registerTools(here: string): void {
 		const specs = JSON.parse(readFileSync(join(here, "tools.json"), "utf8")) as Record<string, any>;
 		const taken = new Set(pi.getAllTools().map((t) => t.name));
+		const wanted = (process.env.SWITCHBOARD_TOOLS ?? Object.keys(specs).join()).split(",").map((t) => t.trim());
 		for (const [name, spec] of Object.entries(specs)) {
+			if (!wanted.includes(name)) continue;
 			if (taken.has(name)) {
 				tellOnce(`taken ${name}`, `switchboard: another extension already offers a tool named ${name}, so ours stays out of its way; remove one of them (see: switchboard doctor)`);
 				continue;
@@ -402,6 +422,11 @@ export default function switchboard(pi: ExtensionAPI): void {
 	}
 }
 
+/** The file that a tool of Pi's works on. */
+function pathOf(input: any): string | undefined {
+	return typeof input?.path === "string" ? input.path : undefined;
+}
+
 /** Lets through what models mix up, so that the sidecar can answer it in its own words. */
 function loosen(args: unknown): any {
 	const a: Record<string, unknown> = { ...((args as object | null) ?? {}) };
@@ -413,7 +438,7 @@ function loosen(args: unknown): any {
 	}
 	if (a.to !== undefined && a.to !== null) a.to = text(a.to);
 	else delete a.to;
-	if (a.selectors !== undefined) a.selectors = list(a.selectors).map(text);
+	for (const key of ["selectors", "paths"]) if (a[key] !== undefined) a[key] = list(a[key]).map(text);
 	return a;
 }
 

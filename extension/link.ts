@@ -5,6 +5,7 @@ import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 
 /** How long Pi may be held up for the sidecar within one assistant message. */
 export const PATIENCE_MS = 300;
+const HOLD_MS = 2000; // the longest wait for a peer that is at the same file
 const PAUSES_MS = [50, 200, 800, 2000, 5000];
 const HEALTHY_MS = 10_000; // a child that lived this long was not a failed start
 const MAX_BACKLOG = 4 << 20; // bytes queued for a child that does not read
@@ -30,6 +31,7 @@ export class Link {
 	private closed = false;
 	private patience = PATIENCE_MS;
 	private deaf = false;
+	private holds = new Map<string, (ms: number) => void>(); // by call, what makes its answer wait longer
 
 	constructor(
 		private readonly binary: string,
@@ -105,20 +107,35 @@ export class Link {
 		const began = Date.now();
 		const waitMs = this.patience;
 		const { id, answer } = this.send(method, { ...params, waitMs, sentAt: began }, signal);
-		const value = await this.within(waitMs, id, answer);
-		this.patience -= Date.now() - began;
+		let held = 0; // a wait that was announced is no fault
+		const call = method === "toolCall" ? String(params.callId) : "";
+		const value = await this.within(waitMs, id, answer, (extend) => {
+			if (call) this.holds.set(call, (ms) => extend((held = Math.min(ms, HOLD_MS) + PATIENCE_MS)));
+		});
+		this.holds.delete(call);
+		if (!held) this.patience -= Date.now() - began;
 		return value;
 	}
 
-	private async within(waitMs: number, id: number, answer: Promise<any>): Promise<any> {
+	/** The answer about a call takes longer: a peer is at the same file. */
+	extend(call: string, ms: number): void {
+		this.holds.get(call)?.(ms);
+	}
+
+	private async within(waitMs: number, id: number, answer: Promise<any>, extendable?: (extend: (ms: number) => void) => void): Promise<any> {
 		let timer: NodeJS.Timeout | undefined;
 		const late = new Promise((resolve) => {
-			timer = setTimeout(() => {
-				this.pending.delete(id); // an answer that still comes is declined
-				this.deaf = true;
-				this.events.fault("deaf", `no answer within ${waitMs} ms`);
-				resolve(undefined);
-			}, waitMs);
+			const wait = (ms: number) => {
+				clearTimeout(timer);
+				timer = setTimeout(() => {
+					this.pending.delete(id); // an answer that still comes is declined
+					this.deaf = true;
+					this.events.fault("deaf", `no answer within ${ms} ms`);
+					resolve(undefined);
+				}, ms);
+			};
+			wait(waitMs);
+			extendable?.(wait);
 		});
 		const value = await Promise.race([answer, late]);
 		clearTimeout(timer);

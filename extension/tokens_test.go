@@ -11,7 +11,7 @@ import (
 )
 
 // budget is what each tool may cost in every request, with its guidelines.
-var budget = map[string]int{"touchtone": 300}
+var budget = map[string]int{"touchtone": 300, "telecom": 600}
 
 // What a tool adds to each request is counted by a real tokenizer.
 func TestPromptCost(t *testing.T) {

@@ -19,6 +19,8 @@ import (
 var layers = [][]string{
 	{"atomicfile", "filelock", "proc", "bell", "repo", "shellquote", "extension"},
 	{"lifecycle", "delivery", "phonebook"},
+	{"team"},
+	{"guard"},
 	{"exchange", "exchange/memstore", "exchange/dirstore", "exchange/exchangetest"},
 	{"agent"},
 	{"sidecar"},
@@ -36,19 +38,20 @@ var beside = map[string]string{
 }
 
 // pure packages touch nothing: no files, sockets, clocks or goroutines.
-var pure = []string{"lifecycle", "delivery", "phonebook", "agent"}
+var pure = []string{"lifecycle", "delivery", "phonebook", "team", "guard", "agent"}
 
 // impure is what they may not import.
 var impure = []string{"os", "net", "io/fs", "path/filepath", "os/exec", "os/signal", "syscall", "sync", "math/rand", "math/rand/v2", "crypto/rand"}
 
 // homes says where each outside library lives.
 var homes = map[string][]string{
-	"github.com/creachadair/jrpc2": {"pihost", "cli"}, // cli: the demo plays the extension's part
-	"github.com/oklog/ulid":        {"exchange", "exchange/dirstore"},
-	"github.com/spf13/cobra":       {"cli"},
-	"golang.org/x/term":            {"cli"},
-	"pgregory.net/rapid":           {"exchange/exchangetest"},
-	"golang.org/x/sys":             {"atomicfile", "filelock", "proc", "bell", "repo", "beacon"},
+	"github.com/creachadair/jrpc2":     {"pihost", "cli"}, // cli: the demo plays the extension's part
+	"github.com/oklog/ulid":            {"exchange", "exchange/dirstore"},
+	"github.com/spf13/cobra":           {"cli"},
+	"golang.org/x/term":                {"cli"},
+	"pgregory.net/rapid":               {"exchange/exchangetest"},
+	"github.com/aymanbagabas/go-udiff": {"guard"},
+	"golang.org/x/sys":                 {"atomicfile", "filelock", "proc", "bell", "repo", "beacon"},
 }
 
 func TestImports(t *testing.T) {

@@ -226,5 +226,5 @@ func TestSameSessionTwice(t *testing.T) {
 	})
 	post(t, s, "shared", "shared-02.")
 	once(t, w.Model.WaitRequest(t, "second", n+1, rig.Watchdog), []string{"shared-02."})
-	rig.Eventually(t, rig.Watchdog, "a clear footer", func() bool { return second.Statuses()["switchboard"] == "" })
+	rig.Eventually(t, rig.Watchdog, "its callsign in the footer", func() bool { return strings.HasPrefix(second.Statuses()["switchboard"], "📡 alpha") })
 }

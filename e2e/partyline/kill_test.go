@@ -26,9 +26,9 @@ func TestRecipientDiesInTheMiddle(t *testing.T) {
 	s := store(t, w)
 	a := startAs(t, w, "a")
 	// A long row of sessions that the test plays, all written to before b.
-	const row = 40
+	const row = 200
 	for i := range row {
-		k := key(fmt.Sprintf("row-%02d", i))
+		k := key(fmt.Sprintf("row-%03d", i))
 		lease, err := s.Own(k)
 		if err != nil {
 			t.Fatal(err)
@@ -53,8 +53,14 @@ func TestRecipientDiesInTheMiddle(t *testing.T) {
 				return
 			default:
 			}
-			if ms, err := s.Waiting(key("row-00")); err == nil && len(ms) > 0 {
-				_ = syscall.Kill(b.PID, syscall.SIGKILL)
+			if ms, err := s.Waiting(key("row-000")); err == nil && len(ms) > 0 {
+				// The sender stands still meanwhile, or it might be done first.
+				for _, pid := range a.Sidecars() {
+					_ = syscall.Kill(pid, syscall.SIGSTOP)
+					defer syscall.Kill(pid, syscall.SIGCONT)
+				}
+				b.Kill(syscall.SIGKILL)
+				b.WaitExit(rig.Watchdog)
 				return
 			}
 		}
@@ -75,8 +81,7 @@ func TestRecipientDiesInTheMiddle(t *testing.T) {
 		}
 	}
 	// From now on it matches nobody.
-	refused(t, "the dead one", call(t, w, a, broadcast("x-01.", "b", "row-00")), `no live session matches "b"`, "nothing was sent")
-	b.WaitExit(rig.Watchdog)
+	refused(t, "the dead one", call(t, w, a, broadcast("x-01.", "b", "row-000")), `no live session matches "b"`, "nothing was sent")
 	b = startAs(t, w, "b")
 	emptied(t, s, "b-id")
 	once(t, b.SessionFile(), "middle-01.")

@@ -32,6 +32,10 @@ type Agent struct {
 	tokens    int // context in use at the last boundary; 0 when unknown
 	window    int
 
+	place Place
+	crew  crew
+	edits edits
+
 	incarnation string
 	joined      time.Time
 
@@ -58,10 +62,15 @@ type memory struct {
 	Joined      time.Time          `json:"joined"`
 	Desk        delivery.Memory    `json:"desk"`
 	Lineage     []delivery.Message `json:"lineage,omitempty"` // without texts
+	Crew        crewMemory         `json:"crew,omitzero"`
 }
 
 // New returns an agent that knows nothing yet.
-func New() *Agent { return &Agent{calls: make(map[Request]call), casts: make(map[Request]cast)} }
+func New() *Agent {
+	a := &Agent{calls: make(map[Request]call), casts: make(map[Request]cast)}
+	a.edits.init()
+	return a
+}
 
 // Handle takes note of one event and says what to do. now must not go back.
 func (a *Agent) Handle(ev Event, now time.Time) []Effect {
@@ -69,6 +78,11 @@ func (a *Agent) Handle(ev Event, now time.Time) []Effect {
 	switch ev := ev.(type) {
 	case Described:
 		a.session = ev.Session
+	case Placed:
+		if a.place.Team != "" {
+			ev.Place.Team = a.place.Team
+		}
+		a.place = ev.Place
 	case Owned:
 		out = a.own(ev, now)
 	case OwnedElsewhere:
@@ -77,7 +91,7 @@ func (a *Agent) Handle(ev Event, now time.Time) []Effect {
 		a.standing, a.trouble = unavailable, ev.Why
 		out = append(out, Status{"📞 off"}, Tell{Text: "switchboard is off: " + ev.Why, Bad: true})
 	case Lived:
-		a.live(ev, now)
+		out = a.live(ev, now)
 	case InboxRead:
 		if a.desk.Sync(ev.Messages) && a.restoring != nil {
 			a.desk.Restore(a.restoring.Desk, now)
@@ -93,7 +107,11 @@ func (a *Agent) Handle(ev Event, now time.Time) []Effect {
 	case InConversation:
 		a.desk.MarkInContext(ev.IDs)
 	case BoundaryReached:
+		a.edits.waited = 0
 		out = append(out, Reply{ev.Req, a.boundary(ev, now)})
+		if ev.At == BeforeRun && ev.ByHuman {
+			out = append(out, a.prompted(ev.Prompt)...)
+		}
 	case WakeAnswered:
 		a.wakeAnswered(ev, now)
 	case Declined:
@@ -104,8 +122,23 @@ func (a *Agent) Handle(ev Event, now time.Time) []Effect {
 		out = a.posted(ev)
 	case ToolAbout:
 		a.life.Handle(lifecycle.ToolBegan{CallID: ev.CallID, Tool: ev.Tool}, now)
-		out = append(out, Reply{ev.Req, Verdict{}})
+		out = a.about(ev, now)
+	case ToolDone:
+		out = a.done(ev, now)
+	case JournalRead:
+		out = a.journalRead(ev, now)
+	case AppendFailed:
+		out = a.appendFailed(ev)
+	case Checked:
+		out = a.checked(ev, now)
+	case Inspected:
+		out = a.inspected(ev, now)
+	case PeerSeen:
+		out = a.peerSeen(ev)
+	case Leaving:
+		return a.leaving()
 	case Ticked:
+		out = a.reconsider(now)
 	}
 	return append(out, a.followUp(now)...)
 }
@@ -125,7 +158,13 @@ func (a *Agent) own(ev Owned, now time.Time) []Effect {
 		if ev.Continues && m.Incarnation != "" {
 			a.incarnation, a.joined, a.lineage = m.Incarnation, m.Joined, m.Lineage
 		}
+		a.crew.past, a.crew.stays = m.Crew.Callsign, m.Crew.Stays
+		if ev.Continues {
+			a.crew.callsign = m.Crew.Callsign
+		}
+		a.edits.restore(m.Crew.Edits)
 	}
+	a.crew.footer = ""
 	return append(out, Status{""})
 }
 
@@ -143,19 +182,19 @@ func (a *Agent) lose(ev OwnedElsewhere) []Effect {
 	}
 	return []Effect{
 		Status{"📞 off (session open elsewhere)"},
-		Tell{Text: "switchboard: this session is also open in " + a.place() + "; calls go there until it ends.", Bad: true},
+		Tell{Text: "switchboard: this session is also open in " + a.openIn() + "; calls go there until it ends.", Bad: true},
 	}
 }
 
-// place says where a session that is not ours is open.
-func (a *Agent) place() string {
+// openIn says where a session that is not ours is open.
+func (a *Agent) openIn() string {
 	if pid := a.elsewhere.Agent.PID; pid != 0 {
 		return fmt.Sprintf("process %d", pid)
 	}
 	return "another process"
 }
 
-func (a *Agent) live(ev Lived, now time.Time) {
+func (a *Agent) live(ev Lived, now time.Time) []Effect {
 	fact, when := ev.Fact, ev.At
 	if when.IsZero() || when.After(now) {
 		when = now
@@ -171,6 +210,13 @@ func (a *Agent) live(ev Lived, now time.Time) {
 		}
 		a.desk.RunEnded(s.Aborted, a.waking, at, now)
 	}
+	switch f := fact.(type) {
+	case lifecycle.ToolEnded:
+		return a.ended(f.CallID)
+	case lifecycle.DialogOpened:
+		return a.park()
+	}
+	return nil
 }
 
 // boundary decides what to hand over at a moment when the host takes messages.
@@ -241,6 +287,7 @@ func (a *Agent) followUp(now time.Time) []Effect {
 	if a.standing == owning {
 		out = a.wake(now)
 	}
+	out = append(out, a.foot()...)
 	if v := a.view(now); v != a.shown {
 		a.shown = v
 		out = append(out, Show{v})
@@ -308,14 +355,28 @@ func (a *Agent) record(now time.Time) exchange.Record {
 		Model: delivery.Line(a.session.Model, maxName), Mode: a.session.Mode, File: a.session.File,
 		State: string(a.state()), Since: a.since(now), Joined: a.joined, Wakes: a.session.Wakes,
 		Handles: a.session.Handles,
+		Team:    a.place.Team, Root: a.place.Root, Branch: delivery.Line(a.place.Branch, maxName), Callsign: a.crew.callsign,
+		Tool: a.longTool(now),
 	}
 }
+
+// longTool is the tool that a session has been in for long, as others are told
+// (readings: Telecom).
+func (a *Agent) longTool(now time.Time) exchange.Tool {
+	d := a.life.Detail()
+	if d.Tool == "" || now.Sub(d.ToolSince) < longTool {
+		return exchange.Tool{}
+	}
+	return exchange.Tool{Name: delivery.Line(d.Tool, maxName), Since: d.ToolSince.UTC()}
+}
+
+const longTool = time.Minute
 
 // maxName bounds a name or model that is published, in bytes.
 const maxName = 200
 
 func (a *Agent) memory() []byte {
-	data, err := json.Marshal(memory{Version: exchange.Version, Incarnation: a.incarnation, Joined: a.joined, Desk: a.desk.Memory(), Lineage: a.lineage})
+	data, err := json.Marshal(memory{Version: exchange.Version, Incarnation: a.incarnation, Joined: a.joined, Desk: a.desk.Memory(), Lineage: a.lineage, Crew: a.crewMemory()})
 	if err != nil {
 		return nil // plain values always encode
 	}

@@ -6,7 +6,9 @@ import (
 
 	"switchboard/internal/delivery"
 	"switchboard/internal/exchange"
+	"switchboard/internal/guard"
 	"switchboard/internal/lifecycle"
+	"switchboard/internal/team"
 )
 
 // Request names something that waits for a Reply. The caller makes it up.
@@ -20,6 +22,8 @@ type (
 	// Described: what the session is called and where it is, now. It is the
 	// first event, and comes again when something changed.
 	Described struct{ Session Session }
+	// Placed: where the session works. The team is the first one told.
+	Placed struct{ Place Place }
 	// Owned: this process owns the session from now on. Memory is what the
 	// owner before it remembered, Continues that the session never left the
 	// roster since; otherwise it joins as a new Incarnation.
@@ -52,11 +56,12 @@ type (
 	BoundaryReached struct {
 		Req     Request
 		At      Boundary
-		ByHuman bool // the run that starts was asked for by a human
-		Open    bool // the run goes on by itself after this boundary
-		Closed  bool // the turn failed or was stopped: nothing may be handed over
-		Tokens  int  // context in use; 0 when unknown
-		Window  int  // size of the context; 0 when unknown
+		ByHuman bool   // the run that starts was asked for by a human
+		Prompt  string // what that human wrote
+		Open    bool   // the run goes on by itself after this boundary
+		Closed  bool   // the turn failed or was stopped: nothing may be handed over
+		Tokens  int    // context in use; 0 when unknown
+		Window  int    // size of the context; 0 when unknown
 	}
 	// WakeAnswered: what the host did with a Wake. Idle is whether it is idle
 	// after that.
@@ -81,16 +86,51 @@ type (
 		Err  error
 		Gone bool // the session left before it could hear of it
 	}
-	// ToolAbout: the host is about to run a tool. Reply: Verdict.
+	// ToolAbout: the host is about to run a tool. Reply: Verdict. File is what is
+	// there before it is read.
 	ToolAbout struct {
 		Req          Request
 		CallID, Tool string
+		Op           Op
+		Path         team.Path
+		Hash         string
 	}
+	// ToolDone: a tool ended, whatever it says of itself. Reply: Note.
+	ToolDone struct {
+		Req    Request
+		CallID string
+		Op     Op
+		Path   team.Path
+		Failed bool
+		File   File
+	}
+	// JournalRead: entries of the team's journal that were not read before. The
+	// first one comes when the journal has been read to its end once.
+	JournalRead struct{ Entries []exchange.Entry }
+	// AppendFailed: an Append wrote nothing.
+	AppendFailed struct{ Err error }
+	// Checked: what a Check found.
+	Checked struct{ CallID, Hash string }
+	// Inspected: what an Inspect found.
+	Inspected struct {
+		CallID, Session string
+		Path            team.Path
+		File            File
+	}
+	// PeerSeen: what is known of another member of the team now.
+	PeerSeen struct {
+		Session string
+		Gone    bool
+		Record  exchange.Session
+	}
+	// Leaving: the session is about to leave the roster.
+	Leaving struct{}
 	// Ticked: time passed.
 	Ticked struct{}
 )
 
 func (Described) isEvent()       {}
+func (Placed) isEvent()          {}
 func (Owned) isEvent()           {}
 func (OwnedElsewhere) isEvent()  {}
 func (Unavailable) isEvent()     {}
@@ -104,6 +144,13 @@ func (Declined) isEvent()        {}
 func (ToolCalled) isEvent()      {}
 func (Posted) isEvent()          {}
 func (ToolAbout) isEvent()       {}
+func (ToolDone) isEvent()        {}
+func (JournalRead) isEvent()     {}
+func (AppendFailed) isEvent()    {}
+func (Checked) isEvent()         {}
+func (Inspected) isEvent()       {}
+func (PeerSeen) isEvent()        {}
+func (Leaving) isEvent()         {}
 func (Ticked) isEvent()          {}
 
 // Session is what the host says about itself and its conversation.
@@ -118,6 +165,33 @@ type Session struct {
 	Wakes bool // the host lets a message start a turn
 
 	Handles exchange.Handles
+
+	Callsign string // a fixed one, by its human's setting
+	Guard    guard.Mode
+}
+
+// Place is where a session works.
+type Place struct {
+	Team   exchange.TeamID // of its repository; empty while it is in none
+	Root   string          // its checkout
+	Branch string          // checked out there; empty when unknown
+}
+
+// Op is what a tool does to a file.
+type Op string
+
+// The operations; a tool that does anything else has none.
+const (
+	Reads  Op = "read"
+	Edits  Op = "edit"  // changes parts of it
+	Writes Op = "write" // replaces it
+)
+
+// File is what is on disk when a tool has ended.
+type File struct {
+	Hash    string       // empty if there is no file
+	Change  guard.Change // if what was there before is known
+	Created bool         // there was none before
 }
 
 // Boundary is a moment at which the host takes messages.
@@ -138,7 +212,7 @@ type (
 	// Reply answers a request.
 	Reply struct {
 		Req   Request
-		Value any // *Handover, ToolResult or Verdict
+		Value any // *Handover, ToolResult, Verdict or Note
 	}
 	// Post puts a message into another session's inbox; Posted tells how it went.
 	Post struct {
@@ -164,6 +238,26 @@ type (
 	// Show publishes what the session is doing, for any program to see. It
 	// comes from the same state as Publish, so that the two can't disagree.
 	Show struct{ View View }
+	// Append writes to the team's journal and reads it: JournalRead or
+	// AppendFailed follow.
+	Append struct{ Entries []exchange.Entry }
+	// Check looks at a file before it is changed; Checked follows at once.
+	Check struct {
+		CallID string
+		Path   team.Path
+	}
+	// Inspect looks at a file whose edit ended unheard; Inspected follows.
+	Inspect struct {
+		CallID, Session string
+		Path            team.Path
+	}
+	// Hold says that a verdict takes up to Max, since a peer is at the file.
+	Hold struct {
+		CallID string
+		Max    time.Duration
+	}
+	// Alarm asks for a Ticked after a while.
+	Alarm struct{ After time.Duration }
 )
 
 // View is what a session shows of itself.
@@ -185,6 +279,11 @@ func (Remember) isEffect() {}
 func (Tell) isEffect()     {}
 func (Status) isEffect()   {}
 func (Show) isEffect()     {}
+func (Append) isEffect()   {}
+func (Check) isEffect()    {}
+func (Inspect) isEffect()  {}
+func (Hold) isEffect()     {}
+func (Alarm) isEffect()    {}
 
 // Handover is a batch of messages in the form that the host stores.
 type Handover struct {
@@ -205,4 +304,9 @@ type ToolResult struct {
 type Verdict struct {
 	Block  bool   `json:"block,omitempty"`
 	Reason string `json:"reason,omitempty"`
+}
+
+// Note is what the model must know of a tool's result.
+type Note struct {
+	Text string `json:"text,omitempty"`
 }

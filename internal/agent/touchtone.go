@@ -13,6 +13,7 @@ import (
 	"switchboard/internal/exchange"
 	"switchboard/internal/lifecycle"
 	"switchboard/internal/phonebook"
+	"switchboard/internal/team"
 )
 
 // Touchtone is the name of the tool that finds and calls sessions.
@@ -95,6 +96,9 @@ type callDetails struct {
 
 // toolCalled answers a call of one of our tools.
 func (a *Agent) toolCalled(ev ToolCalled, now time.Time) []Effect {
+	if ev.Tool == Telecom {
+		return a.telecomCalled(ev, now)
+	}
 	var d dial
 	if err := json.Unmarshal(ev.Params, &d); err != nil {
 		return []Effect{Reply{ev.Req, refuse(d, "the parameters can't be read: "+unreadable(err), exampleList)}}
@@ -102,14 +106,8 @@ func (a *Agent) toolCalled(ev ToolCalled, now time.Time) []Effect {
 	if ev.Tool != Touchtone {
 		return []Effect{Reply{ev.Req, refuse(d, fmt.Sprintf("there is no tool %q here", ev.Tool), exampleList)}}
 	}
-	switch a.standing {
-	case owning:
-	case elsewhere:
-		return []Effect{Reply{ev.Req, refuse(d, "this session is also open in "+a.place()+", and calls go through there until it ends", exampleList)}}
-	case unavailable:
-		return []Effect{Reply{ev.Req, refuse(d, "switchboard is off: "+a.trouble, exampleList)}}
-	case joining:
-		return []Effect{Reply{ev.Req, refuse(d, "still connecting; try again in a second", exampleList)}}
+	if off := a.off(); off != "" {
+		return []Effect{Reply{ev.Req, refuse(d, off, exampleList)}}
 	}
 	book := a.Book(ev.Roster)
 	switch d.Action {
@@ -148,6 +146,18 @@ func (a *Agent) Book(roster []exchange.Session) phonebook.Book {
 		}
 		book = append(book, e)
 	}
+	// A callsign means the own team's, if there is one there.
+	own := make(map[string]bool)
+	for _, s := range roster {
+		if s.Team != "" && s.Team == a.place.Team {
+			own[s.Callsign] = true
+		}
+	}
+	for i, s := range roster {
+		if s.Team != a.place.Team && own[s.Callsign] {
+			delete(book[i].Values, "callsign")
+		}
+	}
 	return book
 }
 
@@ -161,7 +171,11 @@ func BookEntry(s exchange.Session) phonebook.Entry {
 	if s.Presence == exchange.Unresponsive {
 		e.Note = "unresponsive"
 	}
-	e.Values = exchange.Merge(map[string]exchange.Values{"0": s.Handles.Values(), "1": s.Values})
+	core := s.Handles.Values()
+	if word, ok := team.Callsign(s.Callsign); ok {
+		core["callsign"] = []string{word}
+	}
+	e.Values = exchange.Merge(map[string]exchange.Values{"0": core, "1": s.Values})
 	return e
 }
 

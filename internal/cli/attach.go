@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"switchboard/internal/exchange"
+	"switchboard/internal/guard"
 	"switchboard/internal/pihost"
 )
 
@@ -30,6 +31,10 @@ func (a *app) attach(ctx context.Context) error {
 	}
 	log, closeLog := a.openLog()
 	defer closeLog()
+	mode, ok := guard.ParseMode(a.getenv("PI_TELECOM_GUARD"))
+	if !ok {
+		log.Error("PI_TELECOM_GUARD", "value", a.getenv("PI_TELECOM_GUARD"), "using", mode)
+	}
 	served := make(chan error, 1)
 	go func() {
 		served <- pihost.Serve(readCloser(a.stdin), writeCloser(a.stdout), pihost.Options{
@@ -37,6 +42,9 @@ func (a *app) attach(ctx context.Context) error {
 			Open:    func() (exchange.Exchange, error) { return a.openExchange() },
 			Agents:  pihost.AgentDir(a.getenv, a.home()),
 			Log:     log,
+
+			Callsign: a.getenv("PI_TELECOM_CALLSIGN"),
+			Guard:    mode,
 		})
 	}()
 	select {

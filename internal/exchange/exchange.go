@@ -92,6 +92,18 @@ type Record struct {
 	Wakes       bool       `json:"wakes"`   // a message can start a turn there
 	Bell        string     `json:"bell,omitempty"`
 	Handles     Handles    `json:"handles,omitzero"`
+
+	Team     TeamID `json:"team,omitempty"`     // of its repository
+	Callsign string `json:"callsign,omitempty"` // in that team
+	Root     string `json:"root,omitempty"`     // its checkout
+	Branch   string `json:"branch,omitempty"`   // checked out there
+	Tool     Tool   `json:"tool,omitzero"`      // that it has been in for long
+}
+
+// Tool is a call that a session is in.
+type Tool struct {
+	Name  string    `json:"name"`
+	Since time.Time `json:"since"`
 }
 
 // Handles are where a session is seen: its place in a terminal or multiplexer.

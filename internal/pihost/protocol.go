@@ -78,6 +78,7 @@ type boundary struct {
 	ByHuman bool     `json:"byHuman,omitempty"`
 	Open    bool     `json:"open,omitempty"`
 	Closed  bool     `json:"closed,omitempty"`
+	Prompt  string   `json:"prompt,omitempty"` // what the human wrote, when a run starts with it
 	Now     snapshot `json:"now"`
 	WaitMS  int      `json:"waitMs"` // how long the extension waits for the answer
 	SentAt  int64    `json:"sentAt"` // when it asked, milliseconds since 1970
@@ -123,8 +124,26 @@ type toolRun struct {
 type toolCall struct {
 	Tool   string `json:"tool"`
 	CallID string `json:"callId"`
+	Path   string `json:"path,omitempty"` // as the model wrote it
 	WaitMS int    `json:"waitMs"`
 	SentAt int64  `json:"sentAt"`
+}
+
+// toolDone says that a tool of Pi's ended; the answer is what its result must
+// say besides.
+type toolDone struct {
+	Tool   string `json:"tool"`
+	CallID string `json:"callId"`
+	Path   string `json:"path,omitempty"` // after other extensions may have changed it
+	Failed bool   `json:"failed,omitempty"`
+	WaitMS int    `json:"waitMs"`
+	SentAt int64  `json:"sentAt"`
+}
+
+// hold says that the answer to a toolCall takes up to MS milliseconds.
+type hold struct {
+	CallID string `json:"callId"`
+	MS     int64  `json:"ms"`
 }
 
 // bye is the extension's last notification.

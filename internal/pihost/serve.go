@@ -17,6 +17,7 @@ import (
 	"switchboard/internal/agent"
 	"switchboard/internal/delivery"
 	"switchboard/internal/exchange"
+	"switchboard/internal/guard"
 	"switchboard/internal/lifecycle"
 	"switchboard/internal/proc"
 	"switchboard/internal/sidecar"
@@ -28,6 +29,9 @@ type Options struct {
 	Open    func() (exchange.Exchange, error) // opens the exchange; called once, after hello
 	Agents  string                            // Pi's agent folder, where the beacon lies
 	Log     *slog.Logger
+
+	Callsign string     // a fixed one for the session; empty for the first free word
+	Guard    guard.Mode // of the session's edits
 }
 
 // server is one conversation with one extension instance.
@@ -42,6 +46,8 @@ type server struct {
 	agent   proc.ID
 	bye     string
 	retry   retryWatch
+
+	checkouts checkouts
 
 	// Set by hello, before anything uses them.
 	script *transcript
@@ -58,6 +64,7 @@ func Serve(in io.ReadCloser, out io.WriteCloser, opts Options) error {
 		"boundary": handler.New(s.boundary),
 		"tool":     handler.New(s.tool),
 		"toolCall": handler.New(s.toolCall),
+		"toolDone": handler.New(s.toolDone),
 		"declined": handler.New(s.declined),
 		"woken":    handler.New(s.woken),
 		"bye":      handler.New(s.goodbye),
@@ -136,6 +143,7 @@ func (s *server) hello(_ context.Context, h hello) (welcome, error) {
 		Key: exchange.SessionKey{Host: exchange.PiHost, ID: h.Session.ID}, Name: h.Session.Name, Cwd: h.Cwd,
 		Model: h.Model, Mode: h.Mode, File: h.Session.File, PID: h.PID,
 		Wakes: h.Mode == "tui" || h.Mode == "rpc", Handles: handlesOf(h.PID),
+		Callsign: s.opts.Callsign, Guard: s.opts.Guard,
 	}
 	s.script = &transcript{path: h.Session.File}
 	s.retry.settings = h.Retry
@@ -226,7 +234,7 @@ func (s *server) boundary(ctx context.Context, b boundary) (*handover, error) {
 	defer cancel()
 	v, err := sc.Ask(ctx, func(req agent.Request) agent.Event {
 		return agent.BoundaryReached{
-			Req: req, At: agent.Boundary(b.At), ByHuman: b.ByHuman, Open: b.Open, Closed: b.Closed,
+			Req: req, At: agent.Boundary(b.At), ByHuman: b.ByHuman, Open: b.Open, Closed: b.Closed, Prompt: b.Prompt,
 			Tokens: value(b.Now.Usage.Tokens, 0), Window: value(b.Now.Usage.ContextWindow, 0),
 		}
 	})
@@ -275,14 +283,36 @@ func (s *server) toolCall(ctx context.Context, t toolCall) (agent.Verdict, error
 	}
 	ctx, cancel := expired(ctx, t.SentAt, t.WaitMS)
 	defer cancel()
-	v, err := sc.Ask(ctx, func(req agent.Request) agent.Event {
-		return agent.ToolAbout{Req: req, CallID: t.CallID, Tool: t.Tool}
+	op, path := s.target(t.Tool, t.Path)
+	v, err := sc.AskWithin(ctx, holdLimit, func(req agent.Request) agent.Event {
+		return agent.ToolAbout{Req: req, CallID: t.CallID, Tool: t.Tool, Op: op, Path: path}
 	})
 	if err != nil {
 		return agent.Verdict{}, err
 	}
 	verdict, _ := v.(agent.Verdict)
 	return verdict, nil
+}
+
+// holdLimit is longer than any verdict takes: the extension says itself when
+// it stops waiting.
+const holdLimit = 5 * time.Second
+
+func (s *server) toolDone(ctx context.Context, t toolDone) (agent.Note, error) {
+	sc, err := s.connected()
+	if err != nil {
+		return agent.Note{}, nil
+	}
+	op, path := s.target(t.Tool, t.Path)
+	// It happened, whether somebody still waits for the answer or not.
+	v, err := sc.Ask(ctx, func(req agent.Request) agent.Event {
+		return agent.ToolDone{Req: req, CallID: t.CallID, Op: op, Path: path, Failed: t.Failed}
+	})
+	if err != nil {
+		return agent.Note{}, err
+	}
+	note, _ := v.(agent.Note)
+	return note, nil
 }
 
 func (s *server) declined(_ context.Context, d declined) error {
@@ -351,6 +381,11 @@ func (s *server) push(method string, params any) {
 	if err := s.rpc.Notify(context.Background(), method, params); err != nil {
 		s.opts.Log.Debug("push", "method", method, "err", err) // Pi is gone; so shall we be
 	}
+}
+
+// Hold implements sidecar.Host.
+func (s *server) Hold(callID string, limit time.Duration) {
+	s.push("hold", hold{CallID: callID, MS: limit.Milliseconds()})
 }
 
 // Transcript implements sidecar.Host.

@@ -34,6 +34,9 @@ type Host interface {
 	// Siblings says which other sessions run in the same process. It is called
 	// once this one's place is known, and when that changes.
 	Siblings(others []exchange.Session)
+	// Hold says that the answer to a call takes up to max, since another
+	// session is at the same file.
+	Hold(callID string, max time.Duration)
 	// Transcript returns the ids of messages that the session's file holds
 	// and that it has not returned before.
 	Transcript() []string
@@ -58,6 +61,11 @@ type Sidecar struct {
 
 	// The rest belongs to the loop.
 	brain    *agent.Agent
+	events   []agent.Event // that the agent has not dealt with; the first is being dealt with
+	place    agent.Place
+	cursor   exchange.Cursor    // how far the team's journal was read
+	before   map[string]content // files before an edit, by its call
+	asked    int                // the member that was looked up last
 	lease    exchange.Lease
 	record   exchange.Record // last published
 	waiters  map[agent.Request]chan any
@@ -72,6 +80,7 @@ type Sidecar struct {
 	onDeck   int                // the same as last published; -1 before
 	peek     bool               // look for siblings at the next tick
 	trouble  bool               // the record could not be written
+	status   string             // the agent's line at the foot of the screen
 	work     sync.WaitGroup
 	ctx      context.Context
 	cancel   context.CancelFunc
@@ -99,7 +108,8 @@ func Start(cfg Config) *Sidecar {
 	s := &Sidecar{
 		cfg: cfg, jobs: make(chan job, 64), leave: make(chan bool), done: make(chan struct{}),
 		brain: agent.New(), waiters: make(map[agent.Request]chan any), began: time.Now(),
-		ctx: ctx, cancel: cancel,
+		before: make(map[string]content),
+		ctx:    ctx, cancel: cancel,
 	}
 	go s.loop()
 	return s
@@ -117,13 +127,25 @@ var ErrGone = errors.New("the sidecar has left")
 // Value of an agent.Reply. A request that is taken up only after ctx is done
 // is dropped, since nobody waits for it any more.
 func (s *Sidecar) Ask(ctx context.Context, event func(agent.Request) agent.Event) (any, error) {
+	return s.ask(ctx, ctx, event)
+}
+
+// AskWithin is Ask for an answer that may take longer than the request may wait
+// to be taken up: up to limit.
+func (s *Sidecar) AskWithin(ctx context.Context, limit time.Duration, event func(agent.Request) agent.Event) (any, error) {
+	long, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+	defer cancel()
+	return s.ask(ctx, long, event)
+}
+
+func (s *Sidecar) ask(taken, answered context.Context, event func(agent.Request) agent.Event) (any, error) {
 	reply := make(chan any, 1)
-	s.put(job{ctx: ctx, event: event, reply: reply})
+	s.put(job{ctx: taken, event: event, reply: reply})
 	select {
 	case v := <-reply:
 		return v, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	case <-answered.Done():
+		return nil, answered.Err()
 	case <-s.done:
 		return nil, ErrGone
 	}
@@ -153,6 +175,7 @@ func (s *Sidecar) loop() {
 	tick := time.NewTicker(look)
 	defer tick.Stop()
 	s.handle(agent.Described{Session: s.cfg.Session})
+	s.locate()
 	for _, fact := range s.cfg.Facts {
 		s.handle(fact)
 	}
@@ -179,6 +202,7 @@ func (s *Sidecar) loop() {
 			} else {
 				s.lookForSiblings()
 			}
+			s.readJournal(false)
 		case <-hunting:
 			s.hunt()
 		case <-tick.C:
@@ -186,6 +210,9 @@ func (s *Sidecar) loop() {
 		case handOver := <-s.leave:
 			if s.lease != nil {
 				s.lookAtTranscript()
+				if !handOver {
+					s.handle(agent.Leaving{})
+				}
 				if err := s.lease.Release(handOver); err != nil {
 					s.cfg.Log.Error("release", "err", err)
 				}
@@ -210,13 +237,28 @@ func (s *Sidecar) take(j job) {
 	ev := j.event(req)
 	switch e := ev.(type) {
 	case agent.ToolCalled:
+		s.readJournal(false)
 		e.Roster = s.roster()
 		ev = e
 	case agent.BoundaryReached:
 		// What was handed over before is on disk by now, and what came in
 		// since the last ring must not miss this boundary.
 		s.readInbox()
+		s.readJournal(false)
 		s.lookAtTranscript()
+	case agent.ToolAbout:
+		if e.Op != "" {
+			// The journal first: what it tells by then is in the file.
+			s.readJournal(false)
+			e.Hash = readContent(e.Path.File).hash
+			ev = e
+		}
+	case agent.ToolDone:
+		if e.Op != "" {
+			s.readJournal(false)
+			e.File = s.file(e.CallID, e.Path)
+			ev = e
+		}
 	case agent.Lived:
 		s.lookAtTranscript()
 	}
@@ -246,7 +288,10 @@ func (s *Sidecar) tick() {
 	gone := s.record.Key.ID != "" && !s.lease.Published()
 	if gone || time.Since(s.lastBeat) >= exchange.BeatEvery {
 		s.lastBeat = time.Now()
-		s.troubled(s.lease.Beat())
+		if err := s.lease.Beat(); err != nil {
+			s.troubled(err) // only the record itself shows that it is over
+		}
+		s.locate()
 	}
 	if gone {
 		s.publish(s.record)
@@ -259,6 +304,8 @@ func (s *Sidecar) tick() {
 		s.lookForSiblings()
 	}
 	s.lookAtTranscript()
+	s.readJournal(false)
+	s.lookAtPeers()
 	s.sweep()
 	s.handle(agent.Ticked{})
 }
@@ -302,6 +349,7 @@ func (s *Sidecar) hunt() {
 	// look sees the first, and rings it.
 	s.lookForSiblings()
 	s.ringSiblings()
+	s.readJournal(true)
 	s.readInbox()
 }
 
@@ -349,11 +397,19 @@ func (s *Sidecar) sweep() {
 	})
 }
 
-// handle feeds one event to the agent and carries out what follows, which may
-// be further events.
+// handle feeds one event to the agent and carries out what follows. Events that
+// come of it are fed after that, in order: what the agent decided later must not
+// be overtaken by what it decided before.
 func (s *Sidecar) handle(ev agent.Event) {
-	for _, effect := range s.brain.Handle(ev, time.Now()) {
-		s.do(effect)
+	s.events = append(s.events, ev)
+	if len(s.events) > 1 {
+		return // the caller below us goes on
+	}
+	for len(s.events) > 0 {
+		for _, effect := range s.brain.Handle(s.events[0], time.Now()) {
+			s.do(effect)
+		}
+		s.events = s.events[1:]
 	}
 }
 
@@ -400,10 +456,23 @@ func (s *Sidecar) do(effect agent.Effect) {
 	case agent.Tell:
 		s.cfg.Host.Tell(e.Text, e.Bad)
 	case agent.Status:
-		s.cfg.Host.Status(e.Text)
+		s.status = e.Text
+		if !s.trouble {
+			s.cfg.Host.Status(e.Text)
+		}
 	case agent.Show:
 		s.cfg.Host.Show(e.View)
 		s.waiting = e.View.Waiting
+	case agent.Append:
+		s.append(e.Entries)
+	case agent.Check:
+		s.handle(agent.Checked{CallID: e.CallID, Hash: s.keep(e.CallID, e.Path)})
+	case agent.Inspect:
+		s.handle(agent.Inspected{CallID: e.CallID, Session: e.Session, Path: e.Path, File: s.file(e.CallID, e.Path)})
+	case agent.Hold:
+		s.cfg.Host.Hold(e.CallID, e.Max)
+	case agent.Alarm:
+		time.AfterFunc(e.After, func() { s.Event(agent.Ticked{}) })
 	}
 }
 
@@ -425,7 +494,7 @@ func (s *Sidecar) troubled(err error) {
 		s.cfg.Host.Status("📞 off (record can't be written)")
 	case err == nil && s.trouble:
 		s.trouble = false
-		s.cfg.Host.Status("")
+		s.cfg.Host.Status(s.status)
 	}
 }
 

@@ -43,6 +43,8 @@ func (h *host) Tell(text string, _ bool) {
 	h.told = append(h.told, text)
 }
 
+func (h *host) Hold(string, time.Duration) {}
+
 func (h *host) Status(text string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -147,15 +149,13 @@ func TestHandOverAndTakeOver(t *testing.T) {
 	if r := joined(); r.Incarnation != before.Incarnation || !r.Joined.Equal(before.Joined) {
 		t.Errorf("the successor joined anew: %+v, before %+v", r, before)
 	}
-	if n := h2.get(func(h *host) string { return h.status }); n != "" {
-		t.Errorf("the successor's footer = %q", n)
-	}
+	eventually(t, "the successor's callsign", func() bool { return h2.get(func(h *host) string { return h.status }) == "📡 alpha" })
 	second.Leave(false)
 	eventually(t, "the stranger to own", func() bool { return joined().Agent.PID == 2 })
 	if joined().Incarnation == before.Incarnation {
 		t.Error("another process goes on as the same incarnation")
 	}
-	eventually(t, "a clear footer", func() bool { return h3.get(func(h *host) string { return h.status }) == "" })
+	eventually(t, "a footer without trouble", func() bool { return h3.get(func(h *host) string { return h.status }) == "📡 alpha" })
 	stranger.Leave(false)
 }
 
@@ -228,7 +228,7 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("the human was told %q", got)
 	}
 	store.set(nil)
-	eventually(t, "a clear footer", func() bool { return h.get(func(h *host) string { return h.status }) == "" })
+	eventually(t, "a footer without trouble", func() bool { return h.get(func(h *host) string { return h.status }) == "📡 alpha" })
 	if _, err := store.Session(key); err != nil {
 		t.Errorf("Session = %v", err)
 	}

@@ -1,0 +1,396 @@
+package agent
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"slices"
+	"time"
+
+	"switchboard/internal/exchange"
+	"switchboard/internal/guard"
+	"switchboard/internal/team"
+)
+
+// edits is what the guard knows of this session.
+type edits struct {
+	marks   map[string]mark     // what it knows of files, by their canonical path
+	blocks  map[string]block    // by file
+	copies  map[string]bool     // files and peers whose copies were told of
+	reads   map[string]reading  // by call
+	pending map[string]*verdict // edits that wait for theirs, by call
+	running map[string]running  // edits that may run, by call
+	calls   map[string]bool     // calls that the host has begun and not ended
+	waited  time.Duration       // for peers, since the last model response
+}
+
+type mark struct {
+	guard.Mark
+	At time.Time `json:"at"` // when it was made
+}
+
+// block counts how often one change blocked.
+type block struct {
+	Change uint64 `json:"change"` // number of the edit that was not read
+	Times  int    `json:"times"`
+}
+
+// reading is a read that has begun.
+type reading struct {
+	seq  uint64
+	hash string
+}
+
+// verdict is an edit that waits for its verdict.
+type verdict struct {
+	req     Request
+	op      Op
+	path    team.Path
+	began   uint64 // its number in the journal
+	hash    string
+	checked bool
+	since   time.Time // when it began to wait for a peer; zero if it does not
+}
+
+// running is an edit that may run.
+type running struct {
+	op     Op
+	path   team.Path
+	began  uint64
+	hash   string // before
+	unread bool   // it goes over a change that the session does not know
+	note   string
+}
+
+// Bounds of what is remembered.
+const (
+	maxMarks = 500
+	// maxWait is how long all edits of one model response wait for peers.
+	maxWait = 2 * time.Second
+)
+
+func (e *edits) init() {
+	e.marks, e.blocks, e.copies = make(map[string]mark), make(map[string]block), make(map[string]bool)
+	e.reads, e.pending, e.running = make(map[string]reading), make(map[string]*verdict), make(map[string]running)
+	e.calls = make(map[string]bool)
+}
+
+// about answers whether a tool may run.
+func (a *Agent) about(ev ToolAbout, now time.Time) []Effect {
+	allow := []Effect{Reply{ev.Req, Verdict{}}}
+	if ev.Op == "" || !a.inTeam() || a.crew.callsign == "" {
+		return allow
+	}
+	a.edits.calls[ev.CallID] = true
+	if ev.Op == Reads {
+		a.edits.reads[ev.CallID] = reading{a.crew.team.Seq(), ev.Hash}
+		return allow
+	}
+	if a.alone() && len(a.others(ev.Path)) == 0 && len(a.crew.team.Copies(ev.Path)) == 0 {
+		return allow
+	}
+	a.edits.pending[ev.CallID] = &verdict{req: ev.Req, op: ev.Op, path: ev.Path}
+	begun := team.Begun{ID: ev.CallID, Path: ev.Path, Whole: ev.Op == Writes, Hash: ev.Hash}
+	return []Effect{Append{[]exchange.Entry{a.entry(team.EditBegun, begun)}}, Check{ev.CallID, ev.Path}}
+}
+
+// others lists the edits of other sessions on a file.
+func (a *Agent) others(p team.Path) []team.Edit {
+	return slices.DeleteFunc(a.crew.team.Edits(p), func(e team.Edit) bool { return e.Session == a.session.Key.ID })
+}
+
+// checked takes note of what is on disk now that everybody knows of the edit.
+func (a *Agent) checked(ev Checked, now time.Time) []Effect {
+	p := a.edits.pending[ev.CallID]
+	if p == nil {
+		return nil
+	}
+	p.hash, p.checked = ev.Hash, true
+	for _, o := range a.crew.team.OpenEdits(a.session.Key.ID) {
+		if o.ID == ev.CallID {
+			p.began = o.Seq
+		}
+	}
+	if o, held := a.crew.team.Before(a.session.Key.ID, ev.CallID); held {
+		left := maxWait - a.edits.waited
+		if !p.since.IsZero() {
+			left -= now.Sub(p.since)
+		}
+		if left > 0 {
+			if p.since.IsZero() {
+				p.since = now
+			}
+			return []Effect{Hold{ev.CallID, left}, Alarm{left}}
+		}
+		return a.judge(ev.CallID, p, &o, now)
+	}
+	return a.judge(ev.CallID, p, nil, now)
+}
+
+// reconsider looks again at the edits that wait for a peer.
+func (a *Agent) reconsider(now time.Time) []Effect {
+	var out []Effect
+	for _, call := range slices.Sorted(maps.Keys(a.edits.pending)) {
+		p := a.edits.pending[call]
+		if p.since.IsZero() {
+			continue
+		}
+		if _, held := a.crew.team.Before(a.session.Key.ID, call); !held || now.Sub(p.since)+a.edits.waited >= maxWait {
+			out = append(out, Check{call, p.path})
+		}
+	}
+	return out
+}
+
+// judge gives the verdict on an edit.
+func (a *Agent) judge(call string, p *verdict, ahead *team.Open, now time.Time) []Effect {
+	delete(a.edits.pending, call)
+	if !p.since.IsZero() {
+		a.edits.waited += now.Sub(p.since)
+	}
+	at := guard.Attempt{
+		Mode: a.session.Guard, Whole: p.op == Writes, Name: p.path.Short(a.place.Root), Hash: p.hash,
+		Others: a.others(p.path), Copies: a.untold(p.path), Ahead: ahead, Now: now,
+	}
+	if m, ok := a.edits.marks[p.path.File]; ok {
+		at.Mark = &m.Mark
+	}
+	if ahead != nil {
+		m, _ := a.crew.team.Member(ahead.Session)
+		at.AheadBy = m.Callsign
+	}
+	b := a.edits.blocks[p.path.File]
+	if e := guard.Unread(at.Mark, at.Others, p.hash); e != nil && e.Seq == b.Change {
+		at.Blocked = b.Times
+	}
+	v := guard.Judge(at)
+	if v.Block {
+		if v.Unread != nil {
+			a.edits.blocks[p.path.File] = block{v.Unread.Seq, at.Blocked + 1}
+		}
+		return []Effect{
+			Append{[]exchange.Entry{a.entry(team.EditFailed, team.Failed{ID: call})}},
+			Reply{p.req, Verdict{Block: true, Reason: v.Text}},
+		}
+	}
+	if v.Copies {
+		for _, e := range at.Copies {
+			a.edits.copies[told(e)] = true
+		}
+	}
+	a.edits.running[call] = running{op: p.op, path: p.path, began: p.began, hash: p.hash, unread: v.Unread != nil, note: v.Text}
+	return []Effect{Reply{p.req, Verdict{}}}
+}
+
+// untold lists the edits of peers on copies of a file in other checkouts that
+// this session was not told of. Once per peer and file is enough.
+func (a *Agent) untold(p team.Path) []team.Edit {
+	return slices.DeleteFunc(a.crew.team.Copies(p), func(e team.Edit) bool {
+		return e.Session == a.session.Key.ID || a.edits.copies[told(e)]
+	})
+}
+
+func told(e team.Edit) string { return e.Session + " " + e.Path.Rel }
+
+// done takes note of what a tool did.
+func (a *Agent) done(ev ToolDone, now time.Time) []Effect {
+	delete(a.edits.calls, ev.CallID)
+	if ev.Op == "" || !a.inTeam() || a.crew.callsign == "" {
+		return []Effect{Reply{ev.Req, Note{}}}
+	}
+	if ev.Op == Reads {
+		r, begun := a.edits.reads[ev.CallID]
+		delete(a.edits.reads, ev.CallID)
+		// A file that changed meanwhile was read half before, half after.
+		if begun && !ev.Failed && r.hash == ev.File.Hash && r.hash != "" {
+			a.learn(ev.Path, guard.Mark{Seq: r.seq, Hash: r.hash}, now)
+		}
+		return []Effect{Reply{ev.Req, Note{}}}
+	}
+	r, begun := a.edits.running[ev.CallID]
+	if !begun { // alone when it began, or its verdict came too late
+		r = running{op: ev.Op, path: ev.Path, began: a.crew.team.Seq(), unread: a.unread(ev.Path, ev.File.Hash)}
+		if ev.Failed {
+			return []Effect{Reply{ev.Req, Note{}}}
+		}
+	}
+	var out []Effect
+	if begun && r.path.File != ev.Path.File {
+		// Another extension sent the tool elsewhere after it was asked about.
+		out = append(out, Inspect{ev.CallID, a.session.Key.ID, r.path})
+		begun, r = false, running{op: ev.Op, path: ev.Path, began: a.crew.team.Seq(), unread: a.unread(ev.Path, ev.File.Hash), note: r.note}
+		if ev.Failed {
+			return append(out, Reply{ev.Req, Note{}})
+		}
+	}
+	closing, note := a.closeEdit(ev.CallID, r, begun, ev.File, now)
+	return append(append(out, closing...), Reply{ev.Req, Note{note}})
+}
+
+// unread reports whether another session changed a file, and this one does not
+// know that.
+func (a *Agent) unread(p team.Path, hash string) bool {
+	var known *guard.Mark
+	if m, ok := a.edits.marks[p.File]; ok {
+		known = &m.Mark
+	}
+	return guard.Unread(known, a.others(p), hash) != nil
+}
+
+// inspected closes an edit whose end was not heard.
+func (a *Agent) inspected(ev Inspected, now time.Time) []Effect {
+	if ev.Session == a.session.Key.ID {
+		if r, ok := a.edits.running[ev.CallID]; ok {
+			out, _ := a.closeEdit(ev.CallID, r, true, ev.File, now)
+			return out
+		}
+		if p := a.edits.pending[ev.CallID]; p != nil {
+			delete(a.edits.pending, ev.CallID)
+			return []Effect{Append{[]exchange.Entry{a.entry(team.EditFailed, team.Failed{ID: ev.CallID})}}}
+		}
+	}
+	for _, o := range a.crew.team.OpenEdits(ev.Session) {
+		if o.ID != ev.CallID {
+			continue
+		}
+		if ev.File.Hash == o.Hash {
+			return []Effect{Append{[]exchange.Entry{a.entry(team.EditFailed, team.Failed{ID: o.ID, Session: ev.Session})}}}
+		}
+		done := team.Done{ID: o.ID, Session: ev.Session, Path: o.Path, Hash: ev.File.Hash, Uncertain: true}
+		return []Effect{Append{[]exchange.Entry{a.entry(team.EditDone, done)}}}
+	}
+	return nil
+}
+
+// closeEdit writes down how an edit ended, and returns what its model must know.
+func (a *Agent) closeEdit(call string, r running, begun bool, f File, now time.Time) ([]Effect, string) {
+	if begun {
+		delete(a.edits.running, call)
+	}
+	if begun && f.Hash == r.hash {
+		return []Effect{Append{[]exchange.Entry{a.entry(team.EditFailed, team.Failed{ID: call})}}}, r.note
+	}
+	note := r.note
+	if r.op == Writes {
+		for _, e := range a.others(r.path) {
+			if begun && e.Seq > r.began {
+				note = "⚠ " + e.Callsign + " changed " + r.path.Short(a.place.Root) + " while this write was under way, and it went over that. Use read on it and put back what was lost."
+			}
+		}
+	}
+	if r.op == Writes || !r.unread {
+		if _, known := a.edits.marks[r.path.File]; known || r.op == Writes {
+			a.learn(r.path, guard.Mark{Seq: r.began, Hash: f.Hash}, now)
+		}
+	}
+	if !begun && a.alone() {
+		return nil, note
+	}
+	done := team.Done{
+		ID: call, Path: r.path, Hash: f.Hash, Edits: f.Change.Edits, First: f.Change.First, Lines: f.Change.Lines, Created: f.Created,
+	}
+	return []Effect{Append{[]exchange.Entry{a.entry(team.EditDone, done)}}}, note
+}
+
+// learn notes what the session knows of a file.
+func (a *Agent) learn(p team.Path, m guard.Mark, now time.Time) {
+	a.edits.marks[p.File] = mark{m, now.UTC()}
+	delete(a.edits.blocks, p.File)
+	if len(a.edits.marks) <= maxMarks {
+		return
+	}
+	oldest := slices.MinFunc(slices.Collect(maps.Keys(a.edits.marks)), func(x, y string) int {
+		return cmp.Or(a.edits.marks[x].At.Compare(a.edits.marks[y].At), cmp.Compare(x, y))
+	})
+	delete(a.edits.marks, oldest)
+}
+
+// ended closes an edit whose tool ended without a word to us: another
+// extension blocked it, or it was stopped.
+func (a *Agent) ended(call string) []Effect {
+	delete(a.edits.calls, call)
+	delete(a.edits.reads, call)
+	me := a.session.Key.ID
+	if r, ok := a.edits.running[call]; ok {
+		return []Effect{Inspect{call, me, r.path}}
+	}
+	if p := a.edits.pending[call]; p != nil {
+		return []Effect{Inspect{call, me, p.path}}
+	}
+	return nil
+}
+
+// resume takes up, or closes, the edits that an earlier process left open.
+func (a *Agent) resume() []Effect {
+	var out []Effect
+	me := a.session.Key.ID
+	for _, o := range a.crew.team.OpenEdits(me) {
+		if _, ok := a.edits.running[o.ID]; !ok || !a.edits.calls[o.ID] {
+			delete(a.edits.running, o.ID)
+			out = append(out, Inspect{o.ID, me, o.Path})
+		}
+	}
+	return out
+}
+
+// park tells the others not to wait for edits that wait for their human.
+func (a *Agent) park() []Effect {
+	var out []exchange.Entry
+	for _, o := range a.crew.team.OpenEdits(a.session.Key.ID) {
+		if !o.Parked {
+			out = append(out, a.entry(team.EditParked, team.Failed{ID: o.ID}))
+		}
+	}
+	if len(out) == 0 || !a.inTeam() {
+		return nil
+	}
+	return []Effect{Append{out}}
+}
+
+// editsMemory is what survives the process.
+type editsMemory struct {
+	Marks   map[string]mark         `json:"marks,omitempty"`
+	Blocks  map[string]block        `json:"blocks,omitempty"`
+	Copies  []string                `json:"copies,omitempty"`
+	Running map[string]runningEntry `json:"running,omitempty"`
+}
+
+type runningEntry struct {
+	Op     Op        `json:"op"`
+	Path   team.Path `json:"path"`
+	Began  uint64    `json:"began"`
+	Hash   string    `json:"hash"`
+	Unread bool      `json:"unread,omitempty"`
+	Note   string    `json:"note,omitempty"`
+}
+
+func (e *edits) memory() json.RawMessage {
+	m := editsMemory{Marks: e.marks, Blocks: e.blocks, Copies: slices.Sorted(maps.Keys(e.copies)), Running: make(map[string]runningEntry)}
+	for call, r := range e.running {
+		m.Running[call] = runningEntry{r.op, r.path, r.began, r.hash, r.unread, r.note}
+	}
+	data, err := json.Marshal(m)
+	if err != nil {
+		return nil // plain values always encode
+	}
+	return data
+}
+
+func (e *edits) restore(data json.RawMessage) {
+	var m editsMemory
+	if json.Unmarshal(data, &m) != nil {
+		return
+	}
+	if m.Marks != nil {
+		e.marks = m.Marks
+	}
+	if m.Blocks != nil {
+		e.blocks = m.Blocks
+	}
+	for _, c := range m.Copies {
+		e.copies[c] = true
+	}
+	for call, r := range m.Running {
+		e.running[call] = running{r.Op, r.Path, r.Began, r.Hash, r.Unread, r.Note}
+	}
+}

@@ -1,0 +1,226 @@
+package agent
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"switchboard/internal/exchange"
+	"switchboard/internal/lifecycle"
+	"switchboard/internal/team"
+)
+
+// crew is the agent's part in its team.
+type crew struct {
+	team     team.Team
+	read     bool // the journal has been read to its end
+	joining  bool // joined was appended and is not folded yet
+	callsign string
+	past     string // the callsign of an earlier stay
+	stays    int    // how often it came back after it was taken for dead
+	footer   string
+	peers    map[string]peer // by session
+	trouble  bool            // the journal could not be written, and the human was told
+}
+
+// peer is what was seen last of another member.
+type peer struct {
+	record exchange.Session
+	seen   bool
+	misses int // looks in a row at which it was not on the roster
+}
+
+// inTeam reports whether the session takes part in a team.
+func (a *Agent) inTeam() bool { return a.standing == owning && a.place.Team != "" }
+
+// entry is a line of ours for the journal.
+func (a *Agent) entry(kind team.Kind, body any) exchange.Entry {
+	return exchange.Entry{Session: a.session.Key.ID, Incarnation: a.incarnation, Kind: string(kind), Body: team.Encode(body)}
+}
+
+// journalRead folds what was written by all.
+func (a *Agent) journalRead(ev JournalRead, now time.Time) []Effect {
+	for _, e := range ev.Entries {
+		a.crew.team.Apply(team.Entry{
+			Seq: e.Seq, Wall: e.Wall, Session: e.Session, Incarnation: e.Incarnation, Kind: team.Kind(e.Kind), Body: e.Body,
+		})
+	}
+	first := !a.crew.read
+	a.crew.read = true
+	if !a.inTeam() {
+		return nil
+	}
+	var out []Effect
+	me, in := a.crew.team.Member(a.session.Key.ID)
+	switch {
+	case in && me.Incarnation == a.incarnation:
+		a.crew.joining = false
+		out = append(out, a.named(me)...)
+		if first {
+			out = append(out, a.resume()...)
+		}
+	case !a.crew.joining:
+		out = append(out, a.join(!in)...)
+	}
+	a.crew.trouble = false
+	return append(out, a.reconsider(now)...)
+}
+
+// join asks for a place. Whoever was declared gone while it lived comes back as
+// a new one.
+func (a *Agent) join(again bool) []Effect {
+	a.crew.joining = true
+	if again && a.crew.callsign != "" {
+		a.crew.stays++
+		base, _, _ := strings.Cut(a.incarnation, ".")
+		a.incarnation = fmt.Sprintf("%s.%d", base, a.crew.stays)
+	}
+	want := cmp.Or(a.crew.callsign, a.session.Callsign, a.crew.past, a.crew.team.Past(a.session.Key.ID))
+	return []Effect{Append{[]exchange.Entry{a.entry(team.Joined, team.Joining{Callsign: want})}}}
+}
+
+// named takes the callsign that the fold gave.
+func (a *Agent) named(me team.Member) []Effect {
+	if a.crew.callsign == me.Callsign {
+		return nil
+	}
+	a.crew.callsign = me.Callsign
+	if me.Wanted != "" && me.Wanted == a.session.Callsign {
+		return []Effect{Tell{Text: fmt.Sprintf("switchboard: the callsign %s is taken, so this session is %s.", me.Wanted, me.Callsign), Bad: true}}
+	}
+	return nil
+}
+
+// appendFailed lets go on whoever waited for the journal.
+func (a *Agent) appendFailed(ev AppendFailed) []Effect {
+	a.crew.joining = false
+	var out []Effect
+	for call, p := range a.edits.pending {
+		delete(a.edits.pending, call)
+		out = append(out, Reply{p.req, Verdict{}})
+	}
+	if !a.crew.trouble {
+		a.crew.trouble = true
+		out = append(out, Tell{Text: "switchboard: the team's journal can't be written, edits are not guarded: " + ev.Err.Error(), Bad: true})
+	}
+	return out
+}
+
+// misses is how many looks in a row must not find a member before it counts as
+// gone (spec: telecom, Team briefs).
+const misses = 2
+
+// peerSeen takes note of a peer, and writes down that it is gone. The first
+// live member does that, and the others only when it does not.
+func (a *Agent) peerSeen(ev PeerSeen) []Effect {
+	m, in := a.crew.team.Member(ev.Session)
+	if !in || !a.inTeam() {
+		delete(a.crew.peers, ev.Session)
+		return nil
+	}
+	if a.crew.peers == nil {
+		a.crew.peers = make(map[string]peer)
+	}
+	p := a.crew.peers[ev.Session]
+	if !ev.Gone {
+		a.crew.peers[ev.Session] = peer{record: ev.Record, seen: true}
+		return nil
+	}
+	p.misses++
+	a.crew.peers[ev.Session] = p
+	if p.misses < misses || (p.misses < 2*misses && !a.first(ev.Session)) {
+		return nil
+	}
+	var out []Effect
+	for _, o := range a.crew.team.OpenEdits(ev.Session) {
+		out = append(out, Inspect{CallID: o.ID, Session: ev.Session, Path: o.Path})
+	}
+	return append(out, Append{[]exchange.Entry{a.entry(team.Left, team.Leaving{Session: m.Session, Incarnation: m.Incarnation})}})
+}
+
+// first reports whether this session comes before all others that are there.
+func (a *Agent) first(but string) bool {
+	for _, m := range a.crew.team.Members() {
+		switch {
+		case m.Session == a.session.Key.ID:
+			return true
+		case m.Session == but || a.crew.peers[m.Session].misses > 0:
+		default:
+			return false
+		}
+	}
+	return false
+}
+
+// leaving ends the stay.
+func (a *Agent) leaving() []Effect {
+	if !a.inTeam() || a.crew.callsign == "" {
+		return nil
+	}
+	me := a.session.Key.ID
+	var out []Effect
+	for _, o := range a.crew.team.OpenEdits(me) {
+		out = append(out, Inspect{CallID: o.ID, Session: me, Path: o.Path})
+	}
+	return append(out, Append{[]exchange.Entry{a.entry(team.Left, team.Leaving{Session: me, Incarnation: a.incarnation})}})
+}
+
+// Peers lists the other members of the team.
+func (a *Agent) Peers() []team.Member {
+	return slices.DeleteFunc(a.crew.team.Members(), func(m team.Member) bool { return m.Session == a.session.Key.ID })
+}
+
+// alone reports whether nobody else is in the team.
+func (a *Agent) alone() bool { return len(a.Peers()) == 0 }
+
+// prompted takes the task from a human's prompt.
+func (a *Agent) prompted(text string) []Effect {
+	me, in := a.crew.team.Member(a.session.Key.ID)
+	if !in || !a.inTeam() {
+		return nil
+	}
+	task, changed := team.FromPrompt(text, me.Task, me.TaskSet)
+	if !changed {
+		return nil
+	}
+	return []Effect{Append{[]exchange.Entry{a.entry(team.Tasked, team.Tasking{Text: task})}}}
+}
+
+// foot is the line at the foot of the screen.
+func (a *Agent) foot() []Effect {
+	text := ""
+	if a.inTeam() && a.crew.callsign != "" {
+		text = "📡 " + a.crew.callsign
+		if peers := a.Peers(); len(peers) > 0 {
+			busy := 0
+			for _, m := range peers {
+				if s := a.crew.peers[m.Session]; s.seen && s.record.State != string(lifecycle.Idle) {
+					busy++
+				}
+			}
+			text += fmt.Sprintf(" · %d %s", len(peers), plural(len(peers), "peer", "peers"))
+			if busy > 0 {
+				text += fmt.Sprintf(" (%d busy)", busy)
+			}
+		}
+	}
+	if text == a.crew.footer || a.standing != owning {
+		return nil
+	}
+	a.crew.footer = text
+	return []Effect{Status{text}}
+}
+
+// crewMemory is what survives the process.
+type crewMemory struct {
+	Callsign string          `json:"callsign,omitempty"`
+	Stays    int             `json:"stays,omitempty"`
+	Edits    json.RawMessage `json:"edits,omitempty"`
+}
+
+func (a *Agent) crewMemory() crewMemory {
+	return crewMemory{cmp.Or(a.crew.callsign, a.crew.past), a.crew.stays, a.edits.memory()}
+}

@@ -1,0 +1,340 @@
+package agent
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"switchboard/internal/delivery"
+	"switchboard/internal/exchange"
+	"switchboard/internal/lifecycle"
+	"switchboard/internal/phonebook"
+	"switchboard/internal/team"
+)
+
+// Telecom is the name of the tool for the team in one's repository.
+const Telecom = "telecom"
+
+// radio is what the model passes to telecom.
+type radio struct {
+	Action  string   `json:"action"`
+	Message string   `json:"message"`
+	Scope   string   `json:"scope"`
+	Paths   locators `json:"paths"`
+}
+
+// radioDetails is what the screen knows of a telecom call.
+type radioDetails struct {
+	Action string `json:"action"`
+	Error  string `json:"error,omitempty"`
+}
+
+const (
+	exampleBoard  = `telecom({ action: "board" })`
+	exampleStatus = `telecom({ action: "status", message: "write the session migration" })`
+)
+
+// telecomCalled answers a call of telecom.
+func (a *Agent) telecomCalled(ev ToolCalled, now time.Time) []Effect {
+	var r radio
+	answer := func(text string) []Effect {
+		return []Effect{Reply{ev.Req, ToolResult{Text: text, Details: radioDetails{Action: r.Action}}}}
+	}
+	fail := func(problem, example string) []Effect {
+		text := fmt.Sprintf("Not done: %s.\nExample of a call that works: %s", strings.TrimRight(problem, "."), example)
+		return []Effect{Reply{ev.Req, ToolResult{Text: text, Details: radioDetails{r.Action, problem}, IsError: true}}}
+	}
+	if err := json.Unmarshal(ev.Params, &r); err != nil {
+		return fail("the parameters can't be read: "+unreadable(err), exampleBoard)
+	}
+	if off := a.off(); off != "" {
+		return fail(off, exampleBoard)
+	}
+	me, in := a.crew.team.Member(a.session.Key.ID)
+	switch {
+	case r.Action == "board" && r.Scope == "machine":
+		return answer(Board(a.boardOf(ev.Roster, now), "", now))
+	case !in:
+		return fail("still joining the team; try again in a second", exampleBoard)
+	case r.Action == "board" && (r.Scope == "" || r.Scope == "team"):
+		return answer(Board(a.boardOf(ev.Roster, now), a.place.Team, now))
+	case r.Action == "board":
+		return fail(fmt.Sprintf("scope is %q or left out, not %q", "machine", delivery.Line(r.Scope, 40)), `telecom({ action: "board", scope: "machine" })`)
+	case r.Action == "status":
+		task := delivery.Line(r.Message, team.MaxTask)
+		if task == "" {
+			return fail("status needs a message: what you work on, in one line", exampleStatus)
+		}
+		out := answer(fmt.Sprintf("📡 Your team sees: %s [working on] %s", me.Callsign, task))
+		return append([]Effect{Append{[]exchange.Entry{a.entry(team.Tasked, team.Tasking{Text: task, Set: true})}}}, out...)
+	case r.Action == "log":
+		return answer(a.logText(r.Paths, now))
+	}
+	return fail(fmt.Sprintf("there is no action %q; the actions are board, status and log", delivery.Line(r.Action, 40)), exampleBoard)
+}
+
+// off says why there is no exchange to work with; empty if there is.
+func (a *Agent) off() string {
+	switch a.standing {
+	case elsewhere:
+		return "this session is also open in " + a.openIn() + ", and all goes through there until it ends"
+	case unavailable:
+		return "switchboard is off: " + a.trouble
+	case joining:
+		return "still connecting; try again in a second"
+	}
+	return ""
+}
+
+// boardOf joins what the roster and the journal say.
+func (a *Agent) boardOf(roster []exchange.Session, now time.Time) []Row {
+	rows := Rows(roster, &a.crew.team)
+	for i := range rows {
+		if rows[i].Session.Key == a.session.Key {
+			rows[i].Self = true
+			rows[i].Session.Record = a.record(now)
+		}
+	}
+	return rows
+}
+
+// Row is one session on the board.
+type Row struct {
+	Session exchange.Session
+	Self    bool
+	ID      string // short, unique among the rows
+	Task    string
+	Tasked  time.Time // when the task began
+	Changed []team.Edit
+}
+
+// Rows makes the rows of a board: sessions of the team that t is the fold of
+// know their tasks and changes, others only what their records say.
+func Rows(roster []exchange.Session, t *team.Team) []Row {
+	ids := make([]string, len(roster))
+	for i, s := range roster {
+		ids[i] = s.Key.ID
+	}
+	var rows []Row
+	for i, s := range roster {
+		r := Row{Session: s, ID: shortID(i, ids)}
+		if m, ok := t.Member(s.Key.ID); ok && m.Incarnation == s.Incarnation {
+			r.Task, r.Tasked = m.Task, m.TaskSince
+			r.Changed = t.EditsBy(s.Key.ID)
+		}
+		rows = append(rows, r)
+	}
+	slices.SortStableFunc(rows, func(x, y Row) int {
+		return team.CompareCallsigns(x.Session.Callsign, y.Session.Callsign)
+	})
+	return rows
+}
+
+// shortID is the end of an id, as much of it as tells it from the others: the
+// beginnings of ids that are made one after another are the same.
+func shortID(i int, ids []string) string {
+	id := ids[i]
+	for n := 8; n < len(id); n++ {
+		end := id[len(id)-n:]
+		if !slices.ContainsFunc(ids, func(o string) bool { return o != id && strings.HasSuffix(o, end) }) {
+			return end
+		}
+	}
+	return id
+}
+
+// maxChanged is how many changed files a board lists (spec: telecom, Callsigns
+// and presence).
+const maxChanged = 12
+
+// Board writes the sessions of one team, or of the whole machine if there is
+// none, as text. Nobody but the session itself is a board too.
+func Board(rows []Row, of exchange.TeamID, now time.Time) string {
+	var out strings.Builder
+	var home string
+	others := 0
+	for _, r := range rows {
+		switch {
+		case of != "" && r.Session.Team != of:
+		case r.Self:
+			home = r.Session.Root
+			fmt.Fprintf(&out, "📡 You are %s%s.", name(r), place(r, home))
+		default:
+			others++
+		}
+	}
+	where := "in this repository"
+	if of == "" {
+		where = "on this machine"
+	}
+	if out.Len() > 0 {
+		out.WriteString(" ")
+	} else {
+		out.WriteString("📡 ")
+	}
+	switch others {
+	case 0:
+		out.WriteString("Nobody else works " + where + ".")
+	case 1:
+		out.WriteString("1 other agent works " + where + ":")
+	default:
+		fmt.Fprintf(&out, "%d other agents work %s:", others, where)
+	}
+	for _, r := range rows {
+		if r.Self || of != "" && r.Session.Team != of {
+			continue
+		}
+		out.WriteString("\n" + entryText(r, home, now))
+	}
+	for _, r := range rows {
+		if r.Self && r.Task != "" {
+			fmt.Fprintf(&out, "\nYour task: %s (%s)", r.Task, ago(now, r.Tasked))
+		}
+	}
+	return out.String()
+}
+
+func entryText(r Row, home string, now time.Time) string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "• %s [%s]%s  id %s", name(r), StateText(r.Session, now), place(r, home), phonebook.Show(r.ID))
+	if r.Task != "" {
+		fmt.Fprintf(&out, "\n    task: %s (%s)", r.Task, ago(now, r.Tasked))
+	}
+	if len(r.Changed) > 0 {
+		out.WriteString("\n    recently changed: ")
+		for i, e := range r.Changed[:min(len(r.Changed), maxChanged)] {
+			if i > 0 {
+				out.WriteString(", ")
+			}
+			fmt.Fprintf(&out, "%s (%s)", delivery.Line(e.Path.Short(cmp.Or(e.Path.Root, home)), 200), ago(now, e.At))
+		}
+	}
+	return out.String()
+}
+
+// name is the callsign, or what else the session is called.
+func name(r Row) string {
+	switch {
+	case r.Session.Callsign != "":
+		return delivery.Line(r.Session.Callsign, 40)
+	case r.Session.Name != "":
+		return delivery.Line(r.Session.Name, 60)
+	}
+	return "a session in " + delivery.Line(path.Base(r.Session.Cwd), 60)
+}
+
+// place is where a session works, as far as that is not the same place as home.
+func place(r Row, home string) string {
+	s := ""
+	if r.Session.Branch != "" {
+		s = " on " + delivery.Line(r.Session.Branch, 80)
+	}
+	if r.Session.Root != home && r.Session.Root != "" {
+		s += "  in " + delivery.Line(r.Session.Root, 200)
+	}
+	return s
+}
+
+// StateText says what a session does and for how long.
+func StateText(s exchange.Session, now time.Time) string {
+	switch state := lifecycle.State(delivery.Line(s.State, 20)); {
+	case s.Presence == exchange.Unresponsive:
+		return "unresponsive"
+	case state == lifecycle.Idle:
+		if d := now.Sub(s.Since); d >= time.Minute {
+			return "idle " + delivery.Age(d)
+		}
+		return "idle"
+	case state != lifecycle.Working:
+		return "busy · " + string(state)
+	case s.Tool.Name != "":
+		return "busy · " + delivery.Line(s.Tool.Name, 40) + " " + delivery.Age(now.Sub(s.Tool.Since))
+	}
+	return "busy"
+}
+
+func ago(now, t time.Time) string { return delivery.Age(now.Sub(t)) + " ago" }
+
+// logText is the team log, as far as it is about some files if any are named.
+func (a *Agent) logText(paths locators, now time.Time) string {
+	if len(paths) > 0 {
+		return a.fileLog(paths, now)
+	}
+	lines := a.crew.team.Log(now)
+	if len(lines) == 0 {
+		return "📡 Nothing in the team's log."
+	}
+	return "📡 Team log, oldest first:\n" + LogText(lines, now)
+}
+
+// maxLogLines is how much of the log is shown at once.
+const maxLogLines = 60
+
+// LogText writes lines of the log, the latest if there are many.
+func LogText(lines []team.Line, now time.Time) string {
+	var out strings.Builder
+	if n := len(lines) - maxLogLines; n > 0 {
+		fmt.Fprintf(&out, "(%d earlier)\n", n)
+		lines = lines[n:]
+	}
+	for i, l := range lines {
+		if i > 0 {
+			out.WriteString("\n")
+		}
+		fmt.Fprintf(&out, "%s: %s", ago(now, l.At), LineText(l))
+	}
+	return out.String()
+}
+
+// LineText says what one line of the log tells.
+func LineText(l team.Line) string {
+	switch l.What {
+	case team.HasJoined:
+		return l.Callsign + " joined"
+	case team.HasLeft:
+		return l.Callsign + " left"
+	case team.WasRenamed:
+		return l.Text + " is now called " + l.Callsign
+	case team.HasTask:
+		return l.Callsign + " works on: " + l.Text
+	}
+	return l.Callsign + " " + string(l.What)
+}
+
+// fileLog lists who changed some files.
+func (a *Agent) fileLog(paths locators, now time.Time) string {
+	var edits []team.Edit
+	for _, m := range a.crew.team.Authors() {
+		for _, e := range a.crew.team.EditsBy(m) {
+			if slices.ContainsFunc(paths, func(p locator) bool { return about(e, string(p)) }) {
+				edits = append(edits, e)
+			}
+		}
+	}
+	if len(edits) == 0 {
+		return "📡 Nothing in the team's log about these files."
+	}
+	slices.SortFunc(edits, func(x, y team.Edit) int { return x.At.Compare(y.At) })
+	var out strings.Builder
+	out.WriteString("📡 Team log about these files, oldest first:")
+	for _, e := range edits {
+		fmt.Fprintf(&out, "\n%s: %s changed %s", ago(now, e.At), e.Callsign, delivery.Line(e.Path.Short(a.place.Root), 200))
+	}
+	return out.String()
+}
+
+// about reports whether an edit is of a file that a path means: the file
+// itself, or a folder above it.
+func about(e team.Edit, p string) bool {
+	p = strings.TrimPrefix(path.Clean(p), "@")
+	for _, own := range []string{e.Path.Rel, e.Path.File} {
+		if own == p || own != "" && strings.HasPrefix(own, strings.TrimSuffix(p, "/")+"/") {
+			return true
+		}
+	}
+	return p == "."
+}

@@ -1,0 +1,97 @@
+package sidecar
+
+import (
+	"time"
+
+	"switchboard/internal/agent"
+	"switchboard/internal/exchange"
+	"switchboard/internal/repo"
+	"switchboard/internal/team"
+)
+
+// locate looks where the session works: its checkout's branch may change.
+func (s *Sidecar) locate() {
+	c, err := repo.Find(s.cfg.Session.Cwd)
+	if err != nil {
+		s.cfg.Log.Debug("find checkout", "err", err)
+		if c.Root == "" {
+			return
+		}
+	}
+	p := agent.Place{Team: exchange.TeamID(c.Key()), Root: c.Root, Branch: c.Branch}
+	if p.Branch == "" {
+		p.Branch = c.Head
+	}
+	if s.place.Team != "" {
+		p.Team = s.place.Team // a repository that is made later counts from the next start
+	}
+	if p != s.place {
+		s.place = p
+		s.handle(agent.Placed{Place: p})
+	}
+}
+
+// readJournal tells the agent what is new in the team's journal; with always
+// also that nothing is.
+func (s *Sidecar) readJournal(always bool) {
+	if s.lease == nil || s.place.Team == "" {
+		return
+	}
+	entries, cursor, err := s.cfg.Exchange.Read(s.place.Team, s.cursor)
+	if err != nil {
+		s.cfg.Log.Error("read journal", "err", err)
+		return
+	}
+	s.cursor = cursor
+	if len(entries) > 0 || always {
+		s.handle(agent.JournalRead{Entries: entries})
+	}
+}
+
+func (s *Sidecar) append(entries []exchange.Entry) {
+	if s.place.Team == "" {
+		return
+	}
+	_, err := s.cfg.Exchange.Append(s.place.Team, entries...)
+	if err != nil {
+		s.cfg.Log.Error("append", "err", err)
+		s.handle(agent.AppendFailed{Err: err})
+		return
+	}
+	s.readJournal(false)
+	for _, e := range entries {
+		s.cfg.Log.Debug("append", "kind", e.Kind)
+		if team.Kind(e.Kind) != team.EditBegun {
+			s.ringTeam()
+			return
+		}
+	}
+}
+
+// ringTeam wakes the others: there is something new that they must hear of.
+func (s *Sidecar) ringTeam() {
+	var keys []exchange.SessionKey
+	for _, m := range s.brain.Peers() {
+		keys = append(keys, exchange.SessionKey{Host: exchange.PiHost, ID: m.Session})
+	}
+	s.cfg.Exchange.Ring(keys...)
+}
+
+// lookEvery is how long a round over all members takes: one that died with its
+// sidecar is missed in two of them.
+const lookEvery = 5 * time.Second
+
+// lookAtPeers looks some members up, another part each time.
+func (s *Sidecar) lookAtPeers() {
+	if s.lease == nil || s.place.Team == "" {
+		return
+	}
+	peers := s.brain.Peers()
+	n := (len(peers) + int(lookEvery/look) - 1) / int(lookEvery/look)
+	for range n {
+		s.asked++
+		m := peers[s.asked%len(peers)]
+		r, err := s.cfg.Exchange.Session(exchange.SessionKey{Host: exchange.PiHost, ID: m.Session})
+		s.handle(agent.PeerSeen{Session: m.Session, Gone: err != nil, Record: r})
+	}
+}

@@ -1,0 +1,281 @@
+// Package team folds a team's journal into who is there, under which callsign
+// and with which task, and what happened. The fold reads entries and nothing
+// else, so that every session that reads the journal comes to the same answer.
+package team
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"switchboard/internal/delivery"
+)
+
+// Kind says what an entry of the journal tells.
+type Kind string
+
+// The kinds of entry. Unknown kinds are skipped, so that a newer Switchboard
+// may add some.
+const (
+	// Joined: the session came and asks for a callsign. Body: Joining.
+	Joined Kind = "joined"
+	// Left: a session went, or was found gone. Body: Leaving.
+	Left Kind = "left"
+	// Renamed: the session asks for another callsign. Body: Renaming.
+	Renamed Kind = "renamed"
+	// Tasked: the session works on something else. Body: Tasking.
+	Tasked Kind = "task"
+)
+
+// Entry is one line of the journal, as far as the fold needs it.
+type Entry struct {
+	Seq         uint64
+	Wall        time.Time // for showing only
+	Session     string    // whose line it is
+	Incarnation string    // the stay on the roster during which it was written
+	Kind        Kind
+	Body        json.RawMessage
+}
+
+// The bodies.
+type (
+	// Joining asks for a place in the team.
+	Joining struct {
+		Callsign string `json:"callsign,omitempty"` // the one wanted; empty for the first free word
+	}
+	// Leaving ends a stay. Whoever finds a session dead may write it.
+	Leaving struct {
+		Session     string `json:"session"`
+		Incarnation string `json:"incarnation"`
+	}
+	// Renaming asks for another callsign. One that is taken changes nothing.
+	Renaming struct {
+		Callsign string `json:"callsign"`
+	}
+	// Tasking says what the session works on now.
+	Tasking struct {
+		Text string `json:"text"`          // one line; empty for none
+		Set  bool   `json:"set,omitempty"` // by its model, not taken from a prompt
+	}
+)
+
+// Encode returns a body as an entry holds it.
+func Encode(body any) json.RawMessage {
+	data, err := json.Marshal(body)
+	if err != nil {
+		return nil // plain values always encode
+	}
+	return data
+}
+
+// Member is a session that is in the team.
+type Member struct {
+	Session     string
+	Incarnation string
+	Callsign    string
+	Wanted      string // the callsign that it asked for, if another had it
+	Joined      time.Time
+	Task        string
+	TaskSince   time.Time
+	TaskSet     bool // the task was set by its model, not taken from a prompt
+}
+
+// Team is the fold over a journal. The zero Team is an empty one.
+type Team struct {
+	seq     uint64 // of the last entry
+	members []Member
+	past    map[string]string // callsign that a departed session had last
+	log     []Line
+	open    []Open            // in the order in which they began
+	edits   map[string][]Edit // by what copies of a file have in common, oldest first
+}
+
+// Seq is the number of the last entry folded.
+func (t *Team) Seq() uint64 { return t.seq }
+
+// Apply folds one entry. An entry that was folded before, does not parse, or
+// does not fit what is known (a task of somebody who is not there) changes
+// nothing.
+func (t *Team) Apply(e Entry) {
+	if e.Seq <= t.seq {
+		return
+	}
+	t.seq = e.Seq
+	switch e.Kind {
+	case Joined:
+		var b Joining
+		if decode(e.Body, &b) {
+			t.join(e, b)
+		}
+	case Left:
+		var b Leaving
+		if decode(e.Body, &b) {
+			t.leave(e, b)
+		}
+	case Renamed:
+		var b Renaming
+		if decode(e.Body, &b) {
+			t.rename(e, b)
+		}
+	case Tasked:
+		var b Tasking
+		if decode(e.Body, &b) {
+			t.task(e, b)
+		}
+	case EditBegun:
+		var b Begun
+		if decode(e.Body, &b) {
+			t.begin(e, b)
+		}
+	case EditDone:
+		var b Done
+		if decode(e.Body, &b) {
+			t.done(e, b)
+		}
+	case EditFailed:
+		var b Failed
+		if decode(e.Body, &b) {
+			t.close(cmp.Or(b.Session, e.Session), b.ID)
+		}
+	case EditParked:
+		var b Failed
+		if decode(e.Body, &b) {
+			t.park(e, b)
+		}
+	}
+}
+
+func decode(body json.RawMessage, into any) bool { return json.Unmarshal(body, into) == nil }
+
+func (t *Team) join(e Entry, b Joining) {
+	if e.Session == "" || e.Incarnation == "" {
+		return
+	}
+	if m := t.present(e.Session); m != nil {
+		if m.Incarnation == e.Incarnation {
+			return // said twice
+		}
+		t.remove(e.Session, e.Wall) // its end was never written
+	}
+	m := Member{Session: e.Session, Incarnation: e.Incarnation, Joined: e.Wall.UTC()}
+	if want, ok := Callsign(b.Callsign); ok {
+		m.Callsign = want
+		if t.named(want) != nil {
+			m.Callsign, m.Wanted = "", want
+		}
+	}
+	if m.Callsign == "" {
+		m.Callsign = t.firstFree()
+	}
+	t.members = append(t.members, m)
+	t.note(Line{At: e.Wall.UTC(), Session: e.Session, Callsign: m.Callsign, What: HasJoined})
+}
+
+func (t *Team) leave(e Entry, b Leaving) {
+	if m := t.present(b.Session); m != nil && m.Incarnation == b.Incarnation {
+		t.remove(b.Session, e.Wall)
+	}
+}
+
+func (t *Team) remove(session string, at time.Time) {
+	i := slices.IndexFunc(t.members, func(m Member) bool { return m.Session == session })
+	m := t.members[i]
+	t.members = slices.Delete(t.members, i, i+1)
+	if t.past == nil {
+		t.past = make(map[string]string)
+	}
+	t.past[m.Session] = m.Callsign
+	t.open = slices.DeleteFunc(t.open, func(o Open) bool { return o.Session == m.Session })
+	t.note(Line{At: at.UTC(), Session: m.Session, Callsign: m.Callsign, What: HasLeft})
+}
+
+func (t *Team) rename(e Entry, b Renaming) {
+	m := t.author(e)
+	want, ok := Callsign(b.Callsign)
+	if m == nil || !ok || m.Callsign == want {
+		return
+	}
+	if t.named(want) != nil {
+		m.Wanted = want
+		return
+	}
+	t.note(Line{At: e.Wall.UTC(), Session: m.Session, Callsign: want, What: WasRenamed, Text: m.Callsign})
+	m.Callsign, m.Wanted = want, ""
+}
+
+func (t *Team) task(e Entry, b Tasking) {
+	m := t.author(e)
+	if m == nil {
+		return
+	}
+	text := delivery.Line(b.Text, MaxTask)
+	if text == m.Task {
+		m.TaskSet = b.Set
+		return
+	}
+	m.Task, m.TaskSet, m.TaskSince = text, b.Set, e.Wall.UTC()
+	if text != "" {
+		t.note(Line{At: e.Wall.UTC(), Session: m.Session, Callsign: m.Callsign, What: HasTask, Text: text})
+	}
+}
+
+// author is the member who wrote an entry during its present stay.
+func (t *Team) author(e Entry) *Member {
+	if m := t.present(e.Session); m != nil && m.Incarnation == e.Incarnation {
+		return m
+	}
+	return nil
+}
+
+func (t *Team) present(session string) *Member {
+	for i := range t.members {
+		if t.members[i].Session == session {
+			return &t.members[i]
+		}
+	}
+	return nil
+}
+
+func (t *Team) named(callsign string) *Member {
+	for i := range t.members {
+		if t.members[i].Callsign == callsign {
+			return &t.members[i]
+		}
+	}
+	return nil
+}
+
+// Members lists who is there, by callsign in the order of the alphabet.
+func (t *Team) Members() []Member {
+	out := slices.Clone(t.members)
+	slices.SortFunc(out, func(a, b Member) int { return CompareCallsigns(a.Callsign, b.Callsign) })
+	return out
+}
+
+// Member returns a session that is there.
+func (t *Team) Member(session string) (Member, bool) {
+	if m := t.present(session); m != nil {
+		return *m, true
+	}
+	return Member{}, false
+}
+
+// ByCallsign returns who has a callsign.
+func (t *Team) ByCallsign(callsign string) (Member, bool) {
+	if m := t.named(strings.ToLower(callsign)); m != nil {
+		return *m, true
+	}
+	return Member{}, false
+}
+
+// Past returns the callsign that a session had when it was here last.
+func (t *Team) Past(session string) string { return t.past[session] }
+
+// CompareCallsigns orders callsigns: alpha before bravo, alpha2 after zulu.
+func CompareCallsigns(a, b string) int {
+	wa, na := splitCallsign(a)
+	wb, nb := splitCallsign(b)
+	return cmp.Or(cmp.Compare(na, nb), cmp.Compare(wa, wb))
+}
