@@ -79,6 +79,7 @@ type Sidecar struct {
 	waiting  int                // how many messages wait for the model
 	onDeck   int                // the same as last published; -1 before
 	peek     bool               // look for siblings at the next tick
+	peeked   time.Time          // when that was done last
 	trouble  bool               // the record could not be written
 	status   string             // the agent's line at the foot of the screen
 	work     sync.WaitGroup
@@ -100,6 +101,8 @@ const (
 	huntFast = 10 * time.Millisecond // the same while its own predecessor is leaving
 	overlap  = 5 * time.Second       // how long a predecessor may take to leave
 	sweep    = time.Hour
+	// peekEvery is how often it looks for siblings without a ring.
+	peekEvery = 5 * time.Second
 )
 
 // Start starts a sidecar. Stop it with Leave.
@@ -196,13 +199,16 @@ func (s *Sidecar) loop() {
 		case j := <-s.jobs:
 			s.take(j)
 		case <-rings:
+			read := s.readJournal(false)
 			if s.lease.Changed() {
 				s.readInbox()
+				read = true
+			}
+			if read {
 				s.peek = true // there may have been another reason to ring
 			} else {
 				s.lookForSiblings()
 			}
-			s.readJournal(false)
 		case <-hunting:
 			s.hunt()
 		case <-tick.C:
@@ -299,8 +305,7 @@ func (s *Sidecar) tick() {
 	if s.lease.Changed() {
 		s.readInbox()
 	}
-	if s.peek || len(s.siblings) > 0 { // a lost ring costs a second
-		s.peek = false
+	if s.peek && len(s.siblings) > 0 || time.Since(s.peeked) > peekEvery { // a lost ring costs a few seconds
 		s.lookForSiblings()
 	}
 	s.lookAtTranscript()
@@ -512,6 +517,7 @@ func (s *Sidecar) roster() []exchange.Session {
 // lookForSiblings finds the other sessions of this process. Whoever comes,
 // changes or goes rings its siblings, so that nobody looks without a reason.
 func (s *Sidecar) lookForSiblings() {
+	s.peek, s.peeked = false, time.Now()
 	found := []exchange.Session{}
 	for _, r := range s.roster() {
 		if r.Agent == s.cfg.Agent && r.Key != s.cfg.Session.Key {

@@ -31,21 +31,22 @@ func (s *Sidecar) locate() {
 	}
 }
 
-// readJournal tells the agent what is new in the team's journal; with always
-// also that nothing is.
-func (s *Sidecar) readJournal(always bool) {
+// readJournal tells the agent what is new in the team's journal, and reports
+// whether anything is; with always the agent is also told that nothing is.
+func (s *Sidecar) readJournal(always bool) bool {
 	if s.lease == nil || s.place.Team == "" {
-		return
+		return false
 	}
 	entries, cursor, err := s.cfg.Exchange.Read(s.place.Team, s.cursor)
 	if err != nil {
 		s.cfg.Log.Error("read journal", "err", err)
-		return
+		return false
 	}
 	s.cursor = cursor
 	if len(entries) > 0 || always {
 		s.handle(agent.JournalRead{Entries: entries})
 	}
+	return len(entries) > 0
 }
 
 func (s *Sidecar) append(entries []exchange.Entry) {
