@@ -355,6 +355,7 @@ func TestSweep(t *testing.T) {
 	}
 	long := time.Now().Add(-time.Hour)
 	parent := strconv.Itoa(os.Getppid())
+	another := strconv.Itoa(runningPID(t)) // has the number of one that died long ago
 	kept := []string{
 		parent + ".json", parent + ".sock", // lives
 		"notes.json", "1x.json", "0" + strconv.Itoa(dead) + ".json", "-5.json", "0.json", strconv.Itoa(dead) + ".txt", // not ours
@@ -364,7 +365,8 @@ func TestSweep(t *testing.T) {
 		file(name, long)
 	}
 	file(strconv.Itoa(other)+".json", time.Now())
-	gone := []string{strconv.Itoa(dead) + ".json", strconv.Itoa(dead) + ".sock"}
+	file(parent+".json", time.Now())
+	gone := []string{strconv.Itoa(dead) + ".json", strconv.Itoa(dead) + ".sock", another + ".json", another + ".sock"}
 	for _, name := range gone {
 		file(name, long)
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -71,7 +72,7 @@ func List(dir string) []Document {
 		if !running(pid) {
 			continue
 		}
-		if d, err := Read(dir, pid); err == nil {
+		if d, err := Read(dir, pid); err == nil && !d.Orphaned() {
 			out = append(out, d)
 		}
 	}
@@ -107,17 +108,41 @@ func running(pid int) bool {
 	return err != nil || proc.State(id) != proc.Gone
 }
 
+// reuse is how much later than its document a process must have begun to be
+// another one: clocks are read at different moments.
+const reuse = 2 * time.Second
+
+// Orphaned reports whether the document's process has ended and its number
+// belongs to another by now. False where that can't be told.
+func (d Document) Orphaned() bool {
+	began, err := proc.Began(d.PID)
+	return err == nil && d.UpdatedAt > 0 && began.After(time.UnixMilli(d.UpdatedAt).Add(reuse))
+}
+
+// Old reports whether the instance was not heard of lately. A time that lies
+// ahead says nothing.
+func (d Document) Old(now time.Time) bool {
+	age := now.Sub(time.UnixMilli(d.UpdatedAt))
+	return age > Stale || age < -Stale
+}
+
 // sweep removes what dead instances left. A document that was written lately
 // stays: a process of another container that shares the folder looks dead from
 // here.
 func sweep(dir string) {
-	fresh := make(map[int]bool)
+	fresh, orphaned := make(map[int]bool), make(map[int]bool) // the documents come first
 	for _, ending := range []string{".json", ".sock"} {
 		for pid, path := range files(dir, ending) {
-			if fresh[pid] || running(pid) {
+			var d Document
+			err := fs.ErrInvalid // a socket says nothing by itself
+			if ending == ".json" {
+				d, err = read(path)
+			}
+			orphaned[pid] = orphaned[pid] || err == nil && d.Orphaned()
+			if !orphaned[pid] && (fresh[pid] || running(pid)) {
 				continue
 			}
-			if d, err := read(path); err == nil && time.Since(time.UnixMilli(d.UpdatedAt)) < Stale {
+			if err == nil && !orphaned[pid] && !d.Old(time.Now()) {
 				fresh[pid] = true
 				continue
 			}
@@ -141,14 +166,22 @@ type Subscription struct{ line *line }
 
 // Subscribe asks a beacon for its transitions and returns the document as of
 // this moment: nothing between it and the first Next is missed. The context
-// counts until then.
+// counts until then. ErrNoPushes comes with the document of a beacon that can
+// only be asked.
 func Subscribe(ctx context.Context, socket string) (*Subscription, Document, error) {
 	line, doc, err := ask(ctx, socket, "subscribe")
-	if err != nil {
-		return nil, Document{}, err
+	if err == nil {
+		return &Subscription{line}, doc, nil
 	}
-	return &Subscription{line}, doc, nil
+	if doc, asked := Query(ctx, socket); asked == nil {
+		return nil, doc, ErrNoPushes
+	}
+	return nil, Document{}, err
 }
+
+// ErrNoPushes says that a beacon answers questions and tells nothing by itself,
+// as the specification asks no more.
+var ErrNoPushes = errors.New("it does not push transitions")
 
 // Next waits for the next transition. An error means that the instance, or its
 // helper, is gone.

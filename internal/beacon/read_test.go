@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -81,12 +82,69 @@ func TestRead(t *testing.T) {
 }
 
 // The documents of dead processes are left out, the others come by their start.
+// runningPID starts a process and returns its number.
+func runningPID(t *testing.T) int {
+	t.Helper()
+	cmd := exec.Command("sleep", "60")
+	if err := cmd.Start(); err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	return cmd.Process.Pid
+}
+
+func TestOld(t *testing.T) {
+	now := time.Now()
+	for ago, want := range map[time.Duration]bool{0: false, Stale - time.Second: false, Stale + time.Second: true, -time.Second: false, -time.Hour: true} {
+		d := Document{UpdatedAt: now.Add(-ago).UnixMilli()}
+		if got := d.Old(now); got != want {
+			t.Errorf("written %v ago: old %v", ago, got)
+		}
+	}
+}
+
+// A beacon that only knows what the specification asks for.
+func TestNoPushes(t *testing.T) {
+	d := document(lifecycle.Working, "i")
+	data, err := json.Marshal(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	socket := folder(t)
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			line, _ := bufio.NewReader(conn).ReadString('\n')
+			if strings.Contains(line, "get_state") {
+				fmt.Fprintf(conn, "{\"type\":\"response\",\"command\":\"get_state\",\"success\":true,\"data\":%s}\n", data)
+			} else {
+				fmt.Fprintln(conn, `{"type":"response","command":"subscribe","success":false,"error":"unknown"}`)
+			}
+			conn.Close()
+		}
+	}()
+	if _, got, err := Subscribe(t.Context(), socket); !errors.Is(err, ErrNoPushes) || got.State != lifecycle.Working {
+		t.Errorf("Subscribe = %+v, %v", got, err)
+	}
+}
+
 func TestList(t *testing.T) {
 	dir := t.TempDir()
-	started := map[int]int64{os.Getpid(): 200, os.Getppid(): 100, deadPID(t): 50}
+	started := map[int]int64{os.Getpid(): 200, os.Getppid(): 100, deadPID(t): 50, runningPID(t): 10}
 	for pid, start := range started {
 		d := document(lifecycle.Idle, "i")
-		d.PID, d.StartedAt = pid, start
+		d.PID, d.StartedAt, d.UpdatedAt = pid, start, time.Now().UnixMilli()
+		if start == 10 { // written by one that died before
+			d.UpdatedAt = time.Now().Add(-time.Hour).UnixMilli()
+		}
 		data, err := json.Marshal(d)
 		if err == nil {
 			err = os.WriteFile(Path(dir, pid), data, 0o600)

@@ -16,12 +16,13 @@ import (
 // Limits of the socket. Clients may be slow, broken or hostile; none may cost
 // more than a little memory for a little while.
 const (
-	maxLine    = 64 << 10         // bytes of one command
-	maxClients = 128              // connections at once; more are told to come back
-	maxBacklog = 1024             // documents that a subscriber may be behind
-	answerTime = 2 * time.Second  // for a client to take an answer
-	silentTime = 10 * time.Second // for a client to ask its first question
-	quietTime  = time.Second      // after an answer, without another question
+	maxLine        = 64 << 10         // bytes of one command
+	maxClients     = 128              // connections at once; a new one takes the place of the least useful
+	maxSubscribers = 96               // of them; more are refused, so that a question is always answered
+	maxBacklog     = 1024             // documents that a subscriber may be behind
+	answerTime     = 2 * time.Second  // for a client to take an answer
+	silentTime     = 10 * time.Second // for a client to ask its first question
+	quietTime      = time.Second      // after an answer, without another question
 )
 
 // server answers queries on a socket and pushes transitions.
@@ -36,20 +37,25 @@ type server struct {
 	cancel context.CancelFunc
 	work   sync.WaitGroup
 
-	mu      sync.Mutex // guards all below; taken before the publisher's
-	clients map[*client]bool
+	mu          sync.Mutex // guards all below and the clients; taken before the publisher's
+	clients     map[*client]bool
+	subscribers int
+	number      int // of the last connection
 }
 
 // client is one connection.
 type client struct {
-	conn   net.Conn
-	pushes chan Document // nil unless it subscribed; closed when it fell behind
+	conn       net.Conn
+	number     int
+	asked      bool          // it has sent a command
+	subscribed bool          // it counts as a subscriber
+	pushes     chan Document // where transitions go; nil unless it subscribed; closed when it fell behind
 }
 
 // command is what a client sends.
 type command struct {
-	Type string          `json:"type"`
-	ID   json.RawMessage `json:"id,omitempty"`
+	Type string
+	ID   json.RawMessage
 }
 
 // response answers a command, in the shape of Pi's RPC mode.
@@ -129,7 +135,6 @@ func (s *server) accept() {
 		}
 		c := &client{conn: conn}
 		if !s.admit(c) {
-			c.write(response{Type: "response", Command: "connect", Error: "too many connections, try again"})
 			conn.Close()
 			continue
 		}
@@ -140,14 +145,39 @@ func (s *server) accept() {
 	}
 }
 
+// admit takes a connection in. It reports false when the server is closing.
 func (s *server) admit(c *client) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.clients) >= maxClients || s.ctx.Err() != nil {
+	if s.ctx.Err() != nil {
 		return false
 	}
+	if len(s.clients) >= maxClients {
+		s.displaceLocked()
+	}
+	s.number++
+	c.number = s.number
 	s.clients[c] = true
 	return true
+}
+
+// displaceLocked ends the connection that is worth least: the oldest that never
+// asked anything, else the oldest that did not subscribe. There is one, since
+// subscribers may not have all places.
+func (s *server) displaceLocked() {
+	var victim *client
+	for c := range s.clients {
+		if c.subscribed {
+			continue
+		}
+		if victim == nil || (c.asked == victim.asked && c.number < victim.number) || (victim.asked && !c.asked) {
+			victim = c
+		}
+	}
+	if victim != nil {
+		victim.conn.Close()
+		delete(s.clients, victim)
+	}
 }
 
 func (s *server) drop(c *client) {
@@ -155,6 +185,9 @@ func (s *server) drop(c *client) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.clients, c)
+	if c.subscribed {
+		s.subscribers--
+	}
 }
 
 // serve answers one client until it has nothing more to ask. A connection that
@@ -163,29 +196,53 @@ func (s *server) serve(c *client) {
 	in := bufio.NewReaderSize(c.conn, maxLine)
 	for patience := silentTime; ; patience = quietTime {
 		_ = c.conn.SetReadDeadline(time.Now().Add(patience))
-		line, err := in.ReadSlice('\n')
-		switch {
-		case errors.Is(err, bufio.ErrBufferFull):
-			c.write(response{Type: "response", Command: "unknown", Error: "a command is one line of at most 64 KB"})
-			return
-		case err != nil && (len(line) == 0 || !errors.Is(err, io.EOF)):
-			return
-		}
-		var cmd command
-		if bad := json.Unmarshal(line, &cmd); bad != nil {
-			if !c.write(response{Type: "response", Command: "unknown", Error: "not a JSON object with a type"}) {
+		cmd, more := s.next(c, in)
+		if cmd == nil {
+			if !more {
 				return
 			}
-		} else if cmd.Type == "subscribe" {
-			s.subscribe(c, cmd, in)
-			return
-		} else if !c.write(s.answer(cmd)) {
+			continue
+		}
+		if cmd.Type == "subscribe" {
+			s.subscribe(c, *cmd, in)
 			return
 		}
-		if err != nil {
+		if !c.write(s.answer(*cmd)) || !more {
 			return
 		}
 	}
+}
+
+// next reads a command. Without one, what there was has been answered; without
+// more, nothing follows.
+func (s *server) next(c *client, in *bufio.Reader) (cmd *command, more bool) {
+	line, err := in.ReadSlice('\n')
+	switch {
+	case errors.Is(err, bufio.ErrBufferFull):
+		c.write(response{Type: "response", Command: "unknown", Error: "a command is one line of at most 64 KB"})
+		return nil, false
+	case err != nil && (len(line) == 0 || !errors.Is(err, io.EOF)):
+		return nil, false
+	}
+	s.mu.Lock()
+	c.asked = true
+	s.mu.Unlock()
+	parsed, ok := parse(line)
+	if !ok {
+		took := c.write(response{Type: "response", Command: "unknown", Error: `want a JSON object with a "type" that is a string`})
+		return nil, took && err == nil
+	}
+	return &parsed, err == nil
+}
+
+// parse reads a command. Names of fields count as they are written.
+func parse(line []byte) (cmd command, ok bool) {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(line, &fields) != nil || json.Unmarshal(fields["type"], &cmd.Type) != nil || string(fields["type"]) == "null" {
+		return command{}, false
+	}
+	cmd.ID = fields["id"]
+	return cmd, true
 }
 
 func (s *server) answer(cmd command) response {
@@ -209,34 +266,30 @@ func clip(name string) string {
 }
 
 // subscribe answers with the document and then with one at each transition,
-// none left out in between, until either side hangs up.
+// none left out in between, until either side hangs up. Further commands are
+// answered in between.
 func (s *server) subscribe(c *client, cmd command, in *bufio.Reader) {
 	pushes := make(chan Document, maxBacklog)
 	s.mu.Lock()
-	c.pushes = pushes
+	full := s.subscribers >= maxSubscribers
+	if !full {
+		s.subscribers++
+		c.subscribed, c.pushes = true, pushes
+	}
 	// Taken in the same moment: a transition is either in it or pushed.
 	doc := s.publisher.known()
 	s.mu.Unlock()
+	if full {
+		c.write(response{Type: "response", ID: cmd.ID, Command: cmd.Type, Error: "too many subscribers; ask get_state instead, or try again later"})
+		return
+	}
 	if !c.write(response{Type: "response", ID: cmd.ID, Command: cmd.Type, Success: true, Data: &doc}) {
 		return
 	}
 	gone := make(chan struct{})
 	s.work.Go(func() {
 		defer close(gone)
-		_ = c.conn.SetReadDeadline(time.Time{})
-		if _, err := io.Copy(io.Discard, in); err != nil {
-			return
-		}
-		// The end of what it says. It may have half-closed and still listen.
-		check := time.NewTicker(quietTime)
-		defer check.Stop()
-		for !hungUp(c.conn) {
-			select {
-			case <-s.ctx.Done():
-				return
-			case <-check.C:
-			}
-		}
+		s.hear(c, in)
 	})
 	for {
 		select {
@@ -248,6 +301,35 @@ func (s *server) subscribe(c *client, cmd command, in *bufio.Reader) {
 			if !ok || !c.write(push{Type: "state", Data: doc}) {
 				return
 			}
+		}
+	}
+}
+
+// hear answers what a subscriber says, and returns when it is gone.
+func (s *server) hear(c *client, in *bufio.Reader) {
+	_ = c.conn.SetReadDeadline(time.Time{})
+	for more := true; more; {
+		var cmd *command
+		if cmd, more = s.next(c, in); cmd == nil {
+			continue
+		}
+		r := s.answer(*cmd)
+		if cmd.Type == "subscribe" {
+			doc := s.publisher.known()
+			r = response{Type: "response", ID: cmd.ID, Command: cmd.Type, Success: true, Data: &doc}
+		}
+		if !c.write(r) {
+			return
+		}
+	}
+	// The end of what it says. It may have half-closed and still listen.
+	check := time.NewTicker(quietTime)
+	defer check.Stop()
+	for !hungUp(c.conn) {
+		select {
+		case <-s.ctx.Done():
+			return
+		case <-check.C:
 		}
 	}
 }

@@ -152,11 +152,11 @@ func TestHostileLines(t *testing.T) {
 		{"id, an object", "{\"type\":\"get_state\",\"id\":{\"a\":[1]}}\n", []string{`"id":{"a":[1]},`}},
 		{"id of an error", "{\"type\":\"prompt\",\"id\":\"x\",\"message\":\"do it\"}\n", []string{`{"type":"response","id":"x","command":"prompt","success":false,"error":"unknown command`}},
 		{"long name", `{"type":"` + strings.Repeat("x", 1000) + "\"}\n", []string{`"command":"unknown","success":false,"error":"unknown command`}},
-		{"no type", "{}\n", []string{`"success":false,"error":"unknown command`}},
+		{"no type", "{}\n", []string{`"success":false,"error":"want a JSON object`}},
 		{"null", "null\n", []string{`"success":false`}},
-		{"garbage, then a question", "\x00\xff\x1b[2J}{\n{\"type\":\"get_state\"}\n", []string{`"success":false,"error":"not a JSON object`, ok}},
-		{"an array", "[1]\n", []string{`"success":false,"error":"not a JSON object`}},
-		{"wrong type", "{\"type\":5}\n", []string{`"success":false,"error":"not a JSON object`}},
+		{"garbage, then a question", "\x00\xff\x1b[2J}{\n{\"type\":\"get_state\"}\n", []string{`"success":false,"error":"want a JSON object`, ok}},
+		{"an array", "[1]\n", []string{`"success":false,"error":"want a JSON object`}},
+		{"wrong type", "{\"type\":5}\n", []string{`"success":false,"error":"want a JSON object`}},
 		{"empty line", "\n", []string{`"success":false`}},
 		{"no line end, then half-closed", `{"type":"get_state"}`, []string{ok}},
 		{"half a question, then half-closed", `{"type":"get_st`, []string{`"success":false`}},
@@ -237,35 +237,92 @@ func TestSlowReader(t *testing.T) {
 
 // Of 200 connections at once some are told to come back, and all others are
 // answered.
+// Whatever others hold open, a question is answered at once.
 func TestManyConnections(t *testing.T) {
-	p := lit(t)
-	all := make([]*wire, 200)
-	for i := range all {
-		all[i] = dial(t, p)
+	for name, first := range map[string]string{
+		"silent": "", "asking": "{\"type\":\"get_state\"}\n", "subscribing": "{\"type\":\"subscribe\"}\n", "half a command": "{\"type\":",
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := lit(t)
+			all := make([]*wire, 200)
+			for i := range all {
+				all[i] = dial(t, p)
+				_, _ = io.WriteString(all[i], first)
+			}
+			began := time.Now()
+			if _, err := Query(t.Context(), p.known().Socket); err != nil {
+				t.Error(err)
+			}
+			if took := time.Since(began); took > 2*time.Second { // far less than a silent one may stay
+				t.Errorf("answered after %v", took)
+			}
+			if n := p.clients(); n > maxClients {
+				t.Errorf("%d connections", n)
+			}
+			for _, w := range all {
+				w.Close()
+			}
+			eventually(t, "the clients to be gone", func() bool { return p.clients() == 0 })
+			if p.server.subscribers != 0 {
+				t.Errorf("%d subscribers are left", p.server.subscribers)
+			}
+		})
 	}
-	served, refused := 0, 0
-	for _, w := range all {
-		_, _ = io.WriteString(w, "{\"type\":\"get_state\"}\n") // fails when it was refused
-		switch got := w.line(t); {
-		case strings.Contains(got, `"success":true`):
-			served++
-		case strings.Contains(got, "too many connections"):
+}
+
+// Subscribers above their number are told so, and none is displaced.
+func TestManySubscribers(t *testing.T) {
+	p := lit(t)
+	refused := 0
+	var all []*wire
+	for range maxClients {
+		w := dial(t, p)
+		w.say(t, "{\"type\":\"subscribe\"}\n")
+		if got := w.line(t); strings.Contains(got, "too many subscribers") {
 			refused++
-			w.Close()
-		default:
-			t.Errorf("answer %q", got)
+		} else if strings.Contains(got, `"success":true`) {
+			all = append(all, w)
 		}
 	}
-	if served < maxClients || refused == 0 || served+refused != len(all) {
-		t.Errorf("%d served, %d refused; want %d served at least", served, refused, maxClients)
+	if len(all) != maxSubscribers || refused != maxClients-maxSubscribers {
+		t.Errorf("%d subscribed, %d refused", len(all), refused)
 	}
-	t.Logf("%d served, %d refused", served, refused)
+	for range maxClients {
+		dial(t, p)
+	}
+	p.Update(numbered(2))
 	for _, w := range all {
-		w.Close()
+		if got := w.line(t); !strings.Contains(got, `"type":"state"`) {
+			t.Fatalf("a subscriber heard %q", got)
+		}
 	}
-	eventually(t, "the clients to be gone", func() bool { return p.clients() == 0 })
-	if _, err := Query(t.Context(), p.known().Socket); err != nil {
-		t.Error(err)
+}
+
+// A subscriber may ask as well.
+func TestAskAfterSubscribe(t *testing.T) {
+	p := lit(t)
+	w := dial(t, p)
+	w.say(t, "{\"type\":\"subscribe\",\"id\":1}\n{\"type\":\"get_state\",\"id\":2}\n{}\n")
+	for _, want := range []string{`"id":1,"command":"subscribe","success":true`, `"id":2,"command":"get_state","success":true`, `"success":false`} {
+		if got := w.line(t); !strings.Contains(got, want) {
+			t.Errorf("answer %q lacks %q", got, want)
+		}
+	}
+	p.Update(numbered(2))
+	if got := w.line(t); !strings.Contains(got, `"type":"state"`) {
+		t.Errorf("then it heard %q", got)
+	}
+}
+
+// What is no command is told so; names count as they are written.
+func TestNoCommands(t *testing.T) {
+	p := lit(t)
+	for _, line := range []string{"{}", "null", "[]", "7", `{"type":null}`, `{"type":7}`, `{"Type":"get_state"}`, `{"TYPE":"get_state"}`} {
+		w := dial(t, p)
+		w.say(t, line+"\n")
+		if got := w.line(t); !strings.Contains(got, `"success":false`) || !strings.Contains(got, `"command":"unknown"`) {
+			t.Errorf("%s: answer %q", line, got)
+		}
 	}
 }
 

@@ -1,12 +1,15 @@
 package cli
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"os/exec"
 	"strconv"
@@ -44,10 +47,11 @@ func document(id, name string, state lifecycle.State) beacon.Document {
 // FILE holds fields of the document; whenever it changes, so does the beacon.
 // "quit" in it ends the process as Pi ends, "die" as when it is killed. With a
 // command it lasts as long as that. With -dumb there is
-// only a file.
+// only a file; with -plain it only answers get_state, once a connection.
 func runBeacon(args []string) error {
 	f := flag.NewFlagSet("beacon", flag.ExitOnError)
 	dumb := f.Bool("dumb", false, "")
+	plain := f.Bool("plain", false, "")
 	_ = f.Parse(args)
 	doc := document("id-"+f.Arg(0), f.Arg(0), lifecycle.Idle)
 	last, err := os.ReadFile(f.Arg(0))
@@ -59,6 +63,9 @@ func runBeacon(args []string) error {
 	}
 	if *dumb {
 		doc.Socket = beacon.Path(beaconsOf(os.Getenv), doc.PID) // no socket
+		if doc.UpdatedAt == 0 {
+			doc.UpdatedAt = time.Now().UnixMilli()
+		}
 		if last, err = json.Marshal(doc); err == nil {
 			err = errors.Join(os.MkdirAll(beaconsOf(os.Getenv), 0o700), os.WriteFile(doc.Socket, last, 0o600))
 		}
@@ -66,6 +73,9 @@ func runBeacon(args []string) error {
 			return err
 		}
 		time.Sleep(time.Hour)
+	}
+	if *plain {
+		return plainBeacon(doc, f.Arg(0))
 	}
 	p, err := beacon.Open(beacon.Config{Dir: beaconsOf(os.Getenv), PID: doc.PID, Log: slog.New(slog.DiscardHandler)}, doc)
 	if err != nil {
@@ -95,6 +105,36 @@ func runBeacon(args []string) error {
 			doc.Since = time.Now().UnixMilli()
 			p.Update(doc)
 		}
+	}
+}
+
+// plainBeacon does what the specification asks for, and no more.
+func plainBeacon(doc beacon.Document, fields string) error {
+	path := beacon.Path(beaconsOf(os.Getenv), doc.PID)
+	l, err := net.Listen("unix", strings.TrimSuffix(path, ".json")+".sock")
+	if err != nil {
+		return err
+	}
+	now := func() []byte {
+		if data, err := os.ReadFile(fields); err == nil {
+			_ = json.Unmarshal(data, &doc)
+		}
+		doc.UpdatedAt = time.Now().UnixMilli()
+		data, _ := json.Marshal(doc)
+		return data
+	}
+	if err := os.WriteFile(path, now(), 0o600); err != nil {
+		return err
+	}
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return err
+		}
+		if line, _ := bufio.NewReader(conn).ReadString('\n'); strings.Contains(line, "get_state") {
+			fmt.Fprintf(conn, "{\"type\":\"response\",\"command\":\"get_state\",\"success\":true,\"data\":%s}\n", now())
+		}
+		conn.Close()
 	}
 }
 

@@ -52,6 +52,7 @@ var errorTable = []struct {
 	{misused, is(phonebook.ErrNoLocator, "switchboard list")},
 	{misused, is(delivery.ErrNoText, `switchboard send LOCATOR "the parser is ready"`)},
 	{misused, as(func(*delivery.TooLongError) string { return delivery.Shorten })},
+	{nobody, as(func(*noInstanceError) string { return "switchboard state" })},
 	{nobody, as(func(*phonebook.NobodyError) string { return "switchboard list" })},
 	{nobody, as(func(*leftError) string { return "switchboard list" })},
 	{nobody, as(func(*absentError) string { return "switchboard state" })},

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"switchboard/internal/beacon"
 	"switchboard/internal/delivery"
@@ -18,6 +19,7 @@ import (
 	"switchboard/internal/phonebook"
 	"switchboard/internal/pihost"
 	"switchboard/internal/proc"
+	"switchboard/internal/shellquote"
 )
 
 // self is the locator of the instance that runs this program.
@@ -28,7 +30,7 @@ func (a *app) stateCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:               "state [LOCATOR|PID|self] [--json]",
 		Short:             "Show what running agents are doing: working, compacting, retrying or idle.",
-		Long:              "A locator is a process id, or a session's id, name or working directory; self is the agent whose shell this is.\nidle means that the agent will not go on by itself.",
+		Long:              "A locator is a process id, or a session's id, name or working directory; self is the agent whose shell this is.\nidle means that the agent will not go on by itself. \"by its file\" marks an agent that did not answer: its file says what it did when it was last heard of.",
 		Example:           "switchboard state self --json",
 		GroupID:           peopleGroup,
 		Args:              cobra.ArbitraryArgs,
@@ -47,7 +49,8 @@ func (a *app) stateCommand() *cobra.Command {
 // instance is what a beacon says. Fields are added, never changed.
 type instance struct {
 	beacon.Document
-	Stale bool `json:"stale,omitempty"` // not heard of lately
+	Source string `json:"source,omitempty"` // who says so: socket or file
+	Stale  bool   `json:"stale,omitempty"`  // not heard of lately
 }
 
 // instances is the answer of state. Fields are added, never changed.
@@ -99,7 +102,7 @@ func askAll(ctx context.Context, docs []beacon.Document) []instance {
 				out[i] = filed(d)
 				return
 			}
-			out[i] = instance{Document: now}
+			out[i] = instance{Document: now, Source: fromSocket}
 		})
 	}
 	asked.Wait()
@@ -108,8 +111,14 @@ func askAll(ctx context.Context, docs []beacon.Document) []instance {
 
 // filed is an instance of which only the file tells.
 func filed(d beacon.Document) instance {
-	return instance{Document: d, Stale: time.Since(time.UnixMilli(d.UpdatedAt)) > beacon.Stale}
+	return instance{Document: d, Source: fromFile, Stale: d.Old(time.Now())}
 }
+
+// Who told of an instance.
+const (
+	fromSocket = "socket"
+	fromFile   = "file"
+)
 
 // one finds the instance that a locator means.
 func one(c *cobra.Command, docs []beacon.Document, locator string) (beacon.Document, error) {
@@ -121,11 +130,11 @@ func one(c *cobra.Command, docs []beacon.Document, locator string) (beacon.Docum
 	case match.Locator == "":
 		return beacon.Document{}, phonebook.ErrNoLocator
 	case len(found) == 0:
-		return beacon.Document{}, &phonebook.NobodyError{Unmatched: []string{locator}, Book: bookOfBeacons(docs)}
+		return beacon.Document{}, &noInstanceError{&phonebook.NobodyError{Unmatched: []string{locator}, Book: bookOfBeacons(docs)}}
 	case len(found) > 1:
 		return beacon.Document{}, &severalInstancesError{
 			SeveralError: &phonebook.SeveralError{Matches: []phonebook.Match{match}, Found: bookOfBeacons(found)},
-			hint:         fmt.Sprintf("%s %d", c.CommandPath(), found[0].PID),
+			hint:         fmt.Sprintf("%s %d%s", c.CommandPath(), found[0].PID, givenFlags(c)),
 		}
 	}
 	return found[0], nil
@@ -179,6 +188,23 @@ type absentError struct{ what string }
 
 func (e *absentError) Error() string { return e.what }
 
+// noInstanceError says that a locator means no instance.
+type noInstanceError struct{ *phonebook.NobodyError }
+
+// Unwrap returns the error that the phonebook knows.
+func (e *noInstanceError) Unwrap() error { return e.NobodyError }
+
+// givenFlags repeats the flags of a command as they were given.
+func givenFlags(c *cobra.Command) string {
+	var b strings.Builder
+	c.Flags().Visit(func(f *pflag.Flag) {
+		if b.WriteString(" --" + f.Name); f.Value.Type() != "bool" {
+			b.WriteString(" " + shellquote.Quote(f.Value.String()))
+		}
+	})
+	return b.String()
+}
+
 // severalInstancesError says that a locator means more than one instance.
 type severalInstancesError struct {
 	*phonebook.SeveralError
@@ -196,7 +222,7 @@ func text(s *string) string {
 // in 4s: 429 overloaded", "working · bash 14m".
 func words(d beacon.Document, now time.Time) string {
 	var b strings.Builder
-	b.WriteString(string(d.State))
+	b.WriteString(stateWord(d.State))
 	v := d.Detail
 	switch {
 	case v.WaitingForUser:
@@ -220,6 +246,15 @@ func words(d beacon.Document, now time.Time) string {
 		b.WriteString(lasting(d.Since, now))
 	}
 	return b.String()
+}
+
+// stateWord is a state as people read it; what is none is not passed off as one.
+func stateWord(s lifecycle.State) string {
+	switch s {
+	case lifecycle.Idle, lifecycle.Working, lifecycle.Compacting, lifecycle.Retrying:
+		return string(s)
+	}
+	return "unknown"
 }
 
 // lasting is for how long something has been so, if worth a word.
@@ -259,13 +294,16 @@ func thousands(n *int) string {
 // in which ids differ most.
 func calls(d beacon.Document) string {
 	if name := delivery.Line(text(d.SessionName), maxCell); name != "" {
-		return name
+		return cut(name, longestName, false)
 	}
 	if id := delivery.Line(d.SessionID, maxCell); id != "" {
 		return cut(id, 13, true)
 	}
 	return "-"
 }
+
+// longestName bounds a session's name in a line, in columns.
+const longestName = 40
 
 // The columns of the states.
 const (
@@ -299,8 +337,11 @@ func stateTable(found []instance, now time.Time) []column {
 	}
 	for _, i := range found {
 		state := words(i.Document, now)
-		if i.Stale {
+		switch {
+		case i.Stale:
 			state += ", stale" + lasting(i.UpdatedAt, now)
+		case i.Source == fromFile:
+			state += ", by its file"
 		}
 		for n, cell := range []string{strconv.Itoa(i.PID), state, usage(i.ContextUsage), calls(i.Document), i.Cwd} {
 			if cell = delivery.Line(cell, maxCell); cell == "" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,7 +30,7 @@ func (a *app) waitCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:               "wait LOCATOR --for STATE[,STATE…] [--timeout 10m] [--json]",
 		Short:             "Wait until a running agent is idle, or in another state.",
-		Long:              "The states are " + strings.Join(awaitable, ", ") + "; one that it is in already is reached at once.\nExit code 0: reached; 5: timed out; 3: nobody has this locator, or the agent is gone.",
+		Long:              "The states are " + strings.Join(awaitable, ", ") + "; one that it is in already is reached at once.\nA locator is a process id, or a session's id, name or working directory. self, the agent whose shell this is, works as long as this command runs, so only working can be waited for.\nA process id that nobody has is gone; any other unknown locator is an error, since it may be a slip.\nExit code 0: reached; 5: timed out; 3: nobody has this locator, or the agent is gone.",
 		Example:           "switchboard wait reviewer --for idle --timeout 10m",
 		GroupID:           peopleGroup,
 		Args:              cobra.ArbitraryArgs,
@@ -94,6 +95,9 @@ func (a *app) wait(c *cobra.Command, locator string, goals []string, timeout tim
 	}
 	if err != nil {
 		return err
+	}
+	if own, err := nearest([]beacon.Document{d}, os.Getpid()); err == nil && own.PID == d.PID && !slices.Contains(goals, string(lifecycle.Working)) {
+		return misuse(c, "%s works until this command ends, so it can't be %s before; detach it to wait for that: setsid -f switchboard wait %d --for %s", locator, strings.Join(goals, " or "), d.PID, strings.Join(goals, ","))
 	}
 	ctx, cancel := context.WithTimeout(c.Context(), timeout)
 	defer cancel()

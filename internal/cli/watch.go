@@ -23,7 +23,7 @@ func (a *app) watchCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:               "watch [LOCATOR…] [--json]",
 		Short:             "Print a line each time that a running agent changes its state.",
-		Long:              "It begins with the present states and follows agents that come and go, until Ctrl-C.\nA locator is a process id, or a session's id, name or working directory.",
+		Long:              "It begins with the present states and follows agents that come and go, until Ctrl-C.\nA locator is a process id, or a session's id, name or working directory; self is the agent whose shell this is.\nAn agent that comes to its end is told of once, as gone, with the last that was known of it.",
 		Example:           "switchboard watch --json",
 		GroupID:           peopleGroup,
 		Args:              cobra.ArbitraryArgs,
@@ -146,7 +146,7 @@ func (a *app) printSight(before, s sight, asJSON bool) error {
 		what += ", stale" + lasting(s.UpdatedAt, time.Now())
 	}
 	if before.State != "" && (before.SessionID == s.SessionID || s.Event == goneEvent) {
-		what = string(before.State) + " → " + what
+		what = stateWord(before.State) + " → " + what
 	}
 	_, err := fmt.Fprintf(a.stdout, "%s  %d  %s  %s\n", time.Now().Format(time.TimeOnly), s.PID, calls(s.Document), delivery.Line(what, maxCell))
 	return err
@@ -193,6 +193,9 @@ func follow(ctx context.Context, dir string, d beacon.Document, tell func(sight)
 // nothing to hear.
 func listen(ctx context.Context, d beacon.Document, tell func(sight) bool) (last beacon.Document, more bool, err error) {
 	sub, now, err := beacon.Subscribe(ctx, d.Socket)
+	if errors.Is(err, beacon.ErrNoPushes) && now.PID == d.PID {
+		return poll(ctx, now, tell)
+	}
 	if err != nil {
 		return d, true, err
 	}
@@ -203,12 +206,36 @@ func listen(ctx context.Context, d beacon.Document, tell func(sight) bool) (last
 	}
 	for err == nil {
 		last = now
-		if !tell(sight{Event: stateEvent, instance: instance{Document: last}, told: true}) {
+		if !tell(sight{Event: stateEvent, instance: instance{Document: last, Source: fromSocket}, told: true}) {
 			return last, false, nil
 		}
 		now, err = sub.Next()
 	}
 	return last, true, nil
+}
+
+// pollEvery is how often an instance is asked that tells nothing by itself.
+const pollEvery = 200 * time.Millisecond
+
+// poll is listen for such an instance. A state that is shorter than pollEvery
+// may not be seen.
+func poll(ctx context.Context, d beacon.Document, tell func(sight) bool) (last beacon.Document, more bool, err error) {
+	for now := d; ; {
+		if now.State != last.State || now.SessionID != last.SessionID {
+			if !tell(sight{Event: stateEvent, instance: instance{Document: now, Source: fromSocket}, told: true}) {
+				return now, false, nil
+			}
+		}
+		last = now
+		select {
+		case <-ctx.Done():
+			return last, true, nil
+		case <-time.After(pollEvery):
+		}
+		if now, err = beacon.Query(ctx, d.Socket); err != nil || now.PID != d.PID {
+			return last, true, nil
+		}
+	}
 }
 
 // whileRunning returns a context that ends soon after a process did.

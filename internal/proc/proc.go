@@ -9,6 +9,7 @@ import (
 	"errors"
 	"os"
 	"sync"
+	"time"
 )
 
 // ErrNoProcess means that no process has the given pid.
@@ -88,6 +89,11 @@ func Parent(pid int) (int, error) {
 	}
 	return f.parent, nil
 }
+
+// Began returns when a process was started, by the wall clock as it is set now,
+// to a few hundredths of a second. ErrNoProcess if it isn't there,
+// errors.ErrUnsupported where the system's unit is not known to us.
+func Began(pid int) (time.Time, error) { return began(pid) }
 
 // HasTerminal reports whether this process was started from a terminal: one
 // controls it, and whoever leads the terminal's session is the process itself
