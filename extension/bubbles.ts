@@ -9,6 +9,7 @@ const LINES = 24; // of a bubble that is not expanded
 const NAMES = 12; // recipients named in a summary
 const DIAL = "📞";
 const PARTY = "📣";
+const TEAM = "📡";
 
 type Paint = (s: string) => string;
 
@@ -125,6 +126,8 @@ export function renderIncoming(message: { content?: unknown; details?: unknown }
 				const b = bubble(clean(body).trimEnd() || " ", width, pad, options.expanded, options);
 				lines.push(indent + head, ...b.lines.map((l) => indent + paint(l)), ...b.rest.map((l) => indent + dim(l)));
 			};
+			const team = bag(message.details).team;
+			if (typeof team === "string" && team !== "") put(theme.fg("customMessageLabel", label(TEAM, "Telecom", room)), team.replace(/^📡 Telecom: /, ""));
 			if (!calls) put(theme.fg("customMessageLabel", label(DIAL, "Switchboard", room)), contentText(message.content));
 			for (const call of calls ?? []) {
 				put(sender(call, theme, room), call.text);

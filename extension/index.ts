@@ -51,6 +51,7 @@ export default function switchboard(pi: ExtensionAPI): void {
 	let open = new Map<string, Record<string, unknown>>(); // events that began something which has not ended
 	let retries: Record<string, unknown>[] = []; // events of a run that is being repeated
 	let prompted = 0; // when a prompt came in that has not become a run yet
+	let starting = 0; // when a run was being prepared that has not begun yet
 	let resting = true; // what Pi was last seen to be
 	let turned = Date.now(); // when it became that
 	let looking: NodeJS.Timeout | undefined;
@@ -103,12 +104,11 @@ export default function switchboard(pi: ExtensionAPI): void {
 		return model && model.provider !== "unknown" ? `${model.provider}/${model.id}` : undefined;
 	}
 
-	/** Whether Pi is at rest. It calls itself idle in the middle of a run when two
-	 *  prompts came at once and the second was refused, but a run has a signal;
-	 *  and while other extensions still look at a prompt, but then it is about to
-	 *  run, and refuses it if we start a run of our own meanwhile. */
+	/** Whether Pi is at rest. When two prompts came at once and the second was
+	 *  refused it calls itself idle before and in the middle of the run, which
+	 *  has a signal once it began. */
 	function atRest(c: ExtensionContext): boolean {
-		const rests = c.isIdle() && !c.signal && Date.now() - prompted > PROMPT_MS;
+		const rests = c.isIdle() && !c.signal && Date.now() - starting > PROMPT_MS;
 		if (rests !== resting) {
 			resting = rests;
 			turned = Date.now();
@@ -242,7 +242,8 @@ export default function switchboard(pi: ExtensionAPI): void {
 		let accepted = false;
 		let idle = true;
 		if (ctx && ready) {
-			idle = atRest(ctx);
+			// Pi would refuse the prompt that others still look at, if we ran first.
+			idle = atRest(ctx) && Date.now() - prompted > PROMPT_MS;
 			if (idle && (ctx.mode === "tui" || ctx.mode === "rpc")) {
 				pi.sendMessage(h.message, { triggerTurn: true });
 				idle = ctx.isIdle();
@@ -313,15 +314,12 @@ export default function switchboard(pi: ExtensionAPI): void {
 	pi.on("input", (_e, c) => {
 		safely(() => {
 			ctx = c;
-			if (!atRest(c)) return;
-			prompted = Date.now();
-			atRest(c);
-			event("input");
+			if (atRest(c)) prompted = Date.now();
 		});
 		return undefined;
 	});
 	forward("agent_start", () => {
-		prompted = 0;
+		prompted = starting = 0;
 		return {};
 	});
 	forward("turn_start");
@@ -355,6 +353,7 @@ export default function switchboard(pi: ExtensionAPI): void {
 	});
 
 	pi.on("before_agent_start", async (e: any, c) => {
+		starting = Date.now();
 		link?.refresh();
 		// What was due came with the wake that starts this run.
 		if (e.messageType === "custom" && e.message?.customType === MESSAGE) return undefined;

@@ -20,7 +20,7 @@ var layers = [][]string{
 	{"atomicfile", "filelock", "proc", "bell", "repo", "shellquote", "extension"},
 	{"lifecycle", "delivery", "phonebook"},
 	{"team"},
-	{"guard"},
+	{"guard", "brief"},
 	{"exchange", "exchange/memstore", "exchange/dirstore", "exchange/exchangetest"},
 	{"agent"},
 	{"sidecar"},
@@ -38,7 +38,7 @@ var beside = map[string]string{
 }
 
 // pure packages touch nothing: no files, sockets, clocks or goroutines.
-var pure = []string{"lifecycle", "delivery", "phonebook", "team", "guard", "agent"}
+var pure = []string{"lifecycle", "delivery", "phonebook", "team", "guard", "brief", "agent"}
 
 // impure is what they may not import.
 var impure = []string{"os", "net", "io/fs", "path/filepath", "os/exec", "os/signal", "syscall", "sync", "math/rand", "math/rand/v2", "crypto/rand"}
@@ -48,6 +48,7 @@ var homes = map[string][]string{
 	"github.com/creachadair/jrpc2":     {"pihost", "cli"}, // cli: the demo plays the extension's part
 	"github.com/oklog/ulid":            {"exchange", "exchange/dirstore"},
 	"github.com/spf13/cobra":           {"cli"},
+	"github.com/spf13/pflag":           {"cli"},
 	"golang.org/x/term":                {"cli"},
 	"pgregory.net/rapid":               {"exchange/exchangetest"},
 	"github.com/aymanbagabas/go-udiff": {"guard"},

@@ -320,7 +320,7 @@ var cases = []struct {
 			x.p.Cmd(map[string]any{"type": "set_auto_compaction", "enabled": true}, rig.Watchdog)
 			x.p.Run("three")
 		},
-		want: []string{"working", "idle", "working", "compacting threshold", "working", "idle"},
+		want: []string{"working", "idle", "compacting threshold", "working", "idle"},
 	},
 	{
 		name:  "overflow with retry",

@@ -174,7 +174,7 @@ func TestMessageWhilePromptIsPrepared(t *testing.T) {
 	s := store(t, w)
 	p := start(t, w, rig.Options{Session: "p", Args: []string{"--session-id", "p-id"}, ExtensionPaths: []string{testdata(t, "slow-input.ts")}})
 	p.Send(map[string]any{"type": "prompt", "message": "the prompt"})
-	rig.Eventually(t, rig.Watchdog, "the session to be seen working", func() bool { return roster(t, w)["p-id"] == "working" })
+	p.Wait(func(e rig.Event) bool { return e.Type == "extension_ui_request" && e.Str("message") == "thinking" }, rig.Watchdog)
 	post(t, s, "p-id", "meanwhile-01.")
 	r := w.Model.WaitRequest(t, "p", 1, rig.Watchdog)
 	if count(r, "the prompt") != 1 || count(r, "meanwhile-01.") != 1 {

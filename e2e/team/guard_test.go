@@ -31,6 +31,18 @@ func TestScene(t *testing.T) {
 	w.Model.Script("bravo", stale, read("login.ts"), edit("login.ts", "return user;", "return user.name;"), ok)
 	bravo.Run("return the name")
 	turns := w.Model.Turns("bravo")
+	first := turns[0].Transcript()
+	for _, want := range []string{"you are bravo. 1 other agent works in this repository", "• alpha [idle] on main"} {
+		if !strings.Contains(first, want) {
+			t.Errorf("the first brief lacks %q:\n%s", want, first)
+		}
+	}
+	prompted := turns[2].Transcript()
+	for _, want := range []string{"alpha changed a file you work with", "• login.ts: 1 edit from line 1; you read it", "-export function login(user) {", "+export async function login(user) {", "alpha now works on: make login async"} {
+		if !strings.Contains(prompted, want) {
+			t.Errorf("what bravo was told with its prompt lacks %q:\n%s", want, prompted)
+		}
+	}
 	refusal := turns[3].Last().Text
 	t.Logf("refused: %s", refusal)
 	if !strings.Contains(refusal, "alpha changed login.ts") || !strings.Contains(refusal, "Call read on login.ts") {

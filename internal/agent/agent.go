@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"switchboard/internal/delivery"
@@ -34,6 +35,7 @@ type Agent struct {
 
 	place Place
 	crew  crew
+	news  news
 	edits edits
 
 	incarnation string
@@ -101,10 +103,12 @@ func (a *Agent) Handle(ev Event, now time.Time) []Effect {
 			out = append(out, Settle{ids})
 		}
 	case InTranscript:
+		a.news.arrived(ev.IDs)
 		if ids := a.desk.Settle(ev.IDs); len(ids) > 0 {
 			out = append(out, Settle{ids})
 		}
 	case InConversation:
+		a.news.arrived(ev.IDs)
 		a.desk.MarkInContext(ev.IDs)
 	case BoundaryReached:
 		a.edits.waited = 0
@@ -116,6 +120,7 @@ func (a *Agent) Handle(ev Event, now time.Time) []Effect {
 		a.wakeAnswered(ev, now)
 	case Declined:
 		a.desk.Decline(ev.Batch)
+		a.news.lost(func(o offer) bool { return o.batch == ev.Batch })
 	case ToolCalled:
 		out = a.toolCalled(ev, now)
 	case Posted:
@@ -159,8 +164,9 @@ func (a *Agent) own(ev Owned, now time.Time) []Effect {
 			a.incarnation, a.joined, a.lineage = m.Incarnation, m.Joined, m.Lineage
 		}
 		a.crew.past, a.crew.stays = m.Crew.Callsign, m.Crew.Stays
+		a.news.restore(m.Crew.News)
 		if ev.Continues {
-			a.crew.callsign = m.Crew.Callsign
+			a.crew.callsign, a.crew.seen = m.Crew.Callsign, m.Crew.Seen
 		}
 		a.edits.restore(m.Crew.Edits)
 	}
@@ -209,12 +215,23 @@ func (a *Agent) live(ev Lived, now time.Time) []Effect {
 			at = now
 		}
 		a.desk.RunEnded(s.Aborted, a.waking, at, now)
+		a.news.lost(func(o offer) bool { return o.batch != a.waking || a.waking == 0 })
 	}
 	switch f := fact.(type) {
 	case lifecycle.ToolEnded:
 		return a.ended(f.CallID)
 	case lifecycle.DialogOpened:
 		return a.park()
+	case lifecycle.CompactionEnded:
+		if !f.Failed {
+			a.news.forget()
+			for file, m := range a.edits.marks {
+				m.Stale = true
+				a.edits.marks[file] = m
+			}
+		}
+	case lifecycle.SummaryEnded:
+		a.news.forget() // another branch: what was told may not be on it
 	}
 	return nil
 }
@@ -238,17 +255,22 @@ func (a *Agent) boundary(ev BoundaryReached, now time.Time) *Handover {
 		return nil // one more turn would be a wake, and nothing here may wake
 	}
 	b := a.desk.Take(delivery.Room(a.tokens, a.window))
-	if b.Empty() {
+	when, task := midRun, ""
+	if ev.At == BeforeRun {
+		when, task = atPrompt, a.taskAfter(ev.Prompt)
+	}
+	h, any := a.handover(b, when, task, ev.At == BeforeRun && ev.ByHuman, now)
+	if !any {
 		return nil
 	}
-	h := a.handover(b, ev.At == BeforeRun && ev.ByHuman, now)
 	h.Continue = last
 	return &h
 }
 
 // handover puts a batch into the form that the host stores. byHuman says that
-// it rides on a human's prompt, so the chain of wakes starts anew.
-func (a *Agent) handover(b delivery.Batch, byHuman bool, now time.Time) Handover {
+// it rides on a human's prompt, so the chain of wakes starts anew. What is new
+// of the team goes along, or alone; without either there is nothing.
+func (a *Agent) handover(b delivery.Batch, when moment, task string, byHuman bool, now time.Time) (h Handover, any bool) {
 	for _, m := range b.Messages {
 		ancestor := delivery.Message{ID: m.ID, Hops: m.Hops}
 		if byHuman {
@@ -259,7 +281,23 @@ func (a *Agent) handover(b delivery.Batch, byHuman bool, now time.Time) Handover
 	if n := len(a.lineage); n > maxLineage {
 		a.lineage = a.lineage[n-maxLineage:]
 	}
-	return Handover{Batch: b.Number, Text: delivery.Compose(b, now), Details: b.Details()}
+	for _, m := range b.Messages {
+		a.news.befriend(m.From.Session)
+	}
+	text, o := a.tell(when, task, now)
+	h = Handover{Batch: b.Number, Text: delivery.Compose(b, now), Details: b.Details()}
+	if text == "" {
+		return h, !b.Empty()
+	}
+	if b.Empty() {
+		h.Batch = a.desk.Number()
+	}
+	o.batch = h.Batch
+	a.news.offers = append(a.news.offers, o)
+	h.Details.IDs = append(h.Details.IDs, o.id)
+	h.Details.Team = text
+	h.Text = strings.TrimSuffix(text+"\n\n"+h.Text, "\n\n")
+	return h, true
 }
 
 // maxLineage bounds what is remembered of a run's incoming messages.
@@ -275,8 +313,10 @@ func (a *Agent) wakeAnswered(ev WakeAnswered, now time.Time) {
 		a.life.Handle(lifecycle.RunBegan{}, now)
 	case ev.Idle:
 		a.desk.Fail(ev.Batch, now)
+		a.news.lost(func(o offer) bool { return o.batch == ev.Batch })
 	default: // it had begun something else: the next boundary takes them along
 		a.desk.Decline(ev.Batch)
+		a.news.lost(func(o offer) bool { return o.batch == ev.Batch })
 		a.life.Handle(lifecycle.Looked{Idle: false}, now)
 	}
 }
@@ -313,7 +353,8 @@ func (a *Agent) wake(now time.Time) []Effect {
 	if idle && a.session.Wakes && a.waking == 0 && a.desk.WakeDue(now) {
 		b := a.desk.Take(delivery.Room(a.tokens, a.window))
 		a.waking, a.lineage = b.Number, nil
-		out = append(out, Wake{a.handover(b, false, now)})
+		h, _ := a.handover(b, atPrompt, a.taskAfter(""), false, now)
+		out = append(out, Wake{h})
 	}
 	if n := len(a.desk.Tired()); idle && n > 0 && !a.toldTired {
 		a.toldTired = true
@@ -385,7 +426,7 @@ func (a *Agent) memory() []byte {
 
 // Expecting reports whether something was handed over that is not in the
 // session file yet, so that looking there is worth while.
-func (a *Agent) Expecting() bool { return a.desk.Expecting() }
+func (a *Agent) Expecting() bool { return a.desk.Expecting() || len(a.news.offers) > 0 }
 
 // State is what the session is doing.
 func (a *Agent) State() lifecycle.State { return a.life.State() }

@@ -26,7 +26,9 @@ type edits struct {
 
 type mark struct {
 	guard.Mark
-	At time.Time `json:"at"` // when it was made
+	At    time.Time `json:"at"`              // when it was made
+	Told  bool      `json:"told,omitempty"`  // of a change since
+	Stale bool      `json:"stale,omitempty"` // from before a compaction
 }
 
 // block counts how often one change blocked.
@@ -294,7 +296,7 @@ func (a *Agent) closeEdit(call string, r running, begun bool, f File, now time.T
 
 // learn notes what the session knows of a file.
 func (a *Agent) learn(p team.Path, m guard.Mark, now time.Time) {
-	a.edits.marks[p.File] = mark{m, now.UTC()}
+	a.edits.marks[p.File] = mark{Mark: m, At: now.UTC()}
 	delete(a.edits.blocks, p.File)
 	if len(a.edits.marks) <= maxMarks {
 		return

@@ -16,8 +16,9 @@ import (
 // crew is the agent's part in its team.
 type crew struct {
 	team     team.Team
-	read     bool // the journal has been read to its end
-	joining  bool // joined was appended and is not folded yet
+	read     bool   // the journal has been read to its end
+	seen     uint64 // how far an earlier process of this stay had read
+	joining  bool   // joined was appended and is not folded yet
 	callsign string
 	past     string // the callsign of an earlier stay
 	stays    int    // how often it came back after it was taken for dead
@@ -43,12 +44,16 @@ func (a *Agent) entry(kind team.Kind, body any) exchange.Entry {
 
 // journalRead folds what was written by all.
 func (a *Agent) journalRead(ev JournalRead, now time.Time) []Effect {
+	first := !a.crew.read
 	for _, e := range ev.Entries {
-		a.crew.team.Apply(team.Entry{
+		edit, done := a.crew.team.Apply(team.Entry{
 			Seq: e.Seq, Wall: e.Wall, Session: e.Session, Incarnation: e.Incarnation, Kind: team.Kind(e.Kind), Body: e.Body,
 		})
+		if done && (!first || e.Seq > a.crew.seen) { // what came before this stay is history
+			a.observe(edit, now)
+		}
 	}
-	first := !a.crew.read
+	a.crew.seen = a.crew.team.Seq()
 	a.crew.read = true
 	if !a.inTeam() {
 		return nil
@@ -141,6 +146,13 @@ func (a *Agent) peerSeen(ev PeerSeen) []Effect {
 	return append(out, Append{[]exchange.Entry{a.entry(team.Left, team.Leaving{Session: m.Session, Incarnation: m.Incarnation})}})
 }
 
+// taskAfter is the task that the session has once a prompt was taken up.
+func (a *Agent) taskAfter(prompt string) string {
+	me, _ := a.crew.team.Member(a.session.Key.ID)
+	task, _ := team.FromPrompt(prompt, me.Task, me.TaskSet)
+	return task
+}
+
 // first reports whether this session comes before all others that are there.
 func (a *Agent) first(but string) bool {
 	for _, m := range a.crew.team.Members() {
@@ -183,7 +195,7 @@ func (a *Agent) prompted(text string) []Effect {
 		return nil
 	}
 	task, changed := team.FromPrompt(text, me.Task, me.TaskSet)
-	if !changed {
+	if !changed || text == "" {
 		return nil
 	}
 	return []Effect{Append{[]exchange.Entry{a.entry(team.Tasked, team.Tasking{Text: task})}}}
@@ -218,9 +230,14 @@ func (a *Agent) foot() []Effect {
 type crewMemory struct {
 	Callsign string          `json:"callsign,omitempty"`
 	Stays    int             `json:"stays,omitempty"`
+	Seen     uint64          `json:"seen,omitempty"`
+	News     newsMemory      `json:"news,omitzero"`
 	Edits    json.RawMessage `json:"edits,omitempty"`
 }
 
 func (a *Agent) crewMemory() crewMemory {
-	return crewMemory{cmp.Or(a.crew.callsign, a.crew.past), a.crew.stays, a.edits.memory()}
+	return crewMemory{
+		Callsign: cmp.Or(a.crew.callsign, a.crew.past), Stays: a.crew.stays, Edits: a.edits.memory(),
+		Seen: a.crew.seen, News: a.news.memory(),
+	}
 }

@@ -106,6 +106,7 @@ type Details struct {
 	IDs     []string  `json:"ids"`
 	Calls   []Message `json:"calls"`
 	More    int       `json:"more,omitempty"`
+	Team    string    `json:"team,omitempty"` // what the text says of the team, before the calls
 }
 
 // Details describes the batch for the transcript.

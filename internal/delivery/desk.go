@@ -163,6 +163,12 @@ func (d *Desk) Take(room int) Batch {
 	return b
 }
 
+// Number names a batch of something else that is handed over.
+func (d *Desk) Number() int {
+	d.batches++
+	return d.batches
+}
+
 // cost is how many bytes a message takes in a batch, whenever that is written.
 func cost(m Message) int { return len(block(m, m.Sent)) + len(", 59m ago") }
 

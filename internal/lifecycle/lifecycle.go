@@ -61,7 +61,10 @@ type (
 		Reason    Reason
 		WillRetry bool
 	}
-	CompactionEnded struct{ WillRetry bool }
+	CompactionEnded struct {
+		WillRetry bool
+		Failed    bool // the context is what it was
+	}
 	// SummaryBegan and SummaryEnded bracket the summary of an abandoned
 	// branch. The end is missing when the summary fails; Looked closes it.
 	SummaryBegan struct{}

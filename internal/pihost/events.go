@@ -19,7 +19,7 @@ func moment(ms int64) time.Time {
 func (s *server) facts(e hostEvent) []lifecycle.Event {
 	retry, again := s.retry.see(e)
 	switch e.Type {
-	case "input", "before_agent_start", "agent_start", "turn_start":
+	case "before_agent_start", "agent_start", "turn_start":
 		return []lifecycle.Event{lifecycle.RunBegan{}}
 	case "agent_end":
 		return []lifecycle.Event{lifecycle.AttemptEnded{Failed: e.Error}}
@@ -31,7 +31,7 @@ func (s *server) facts(e hostEvent) []lifecycle.Event {
 	case "session_before_compact":
 		return []lifecycle.Event{lifecycle.CompactionBegan{Reason: lifecycle.Reason(e.Reason), WillRetry: e.WillRetry}}
 	case "session_compact", "session_compact_failed":
-		return []lifecycle.Event{lifecycle.CompactionEnded{WillRetry: e.WillRetry}}
+		return []lifecycle.Event{lifecycle.CompactionEnded{WillRetry: e.WillRetry, Failed: e.Type == "session_compact_failed"}}
 	case "session_before_tree":
 		if e.Summary {
 			return []lifecycle.Event{lifecycle.SummaryBegan{}}

@@ -251,6 +251,9 @@ func (s *Sidecar) take(j job) {
 		// since the last ring must not miss this boundary.
 		s.readInbox()
 		s.readJournal(false)
+		if e.At == agent.BeforeRun {
+			s.lookAtAllPeers()
+		}
 		s.lookAtTranscript()
 	case agent.ToolAbout:
 		if e.Op != "" {

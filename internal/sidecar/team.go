@@ -88,7 +88,19 @@ func (s *Sidecar) lookAtPeers() {
 		return
 	}
 	peers := s.brain.Peers()
-	n := (len(peers) + int(lookEvery/look) - 1) / int(lookEvery/look)
+	s.lookAt(peers, (len(peers)+int(lookEvery/look)-1)/int(lookEvery/look))
+}
+
+// lookAtAllPeers looks them all up: the model is about to be told of them.
+func (s *Sidecar) lookAtAllPeers() {
+	if s.lease == nil || s.place.Team == "" {
+		return
+	}
+	peers := s.brain.Peers()
+	s.lookAt(peers, len(peers))
+}
+
+func (s *Sidecar) lookAt(peers []team.Member, n int) {
 	for range n {
 		s.asked++
 		m := peers[s.asked%len(peers)]

@@ -1,6 +1,7 @@
 package team
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -105,9 +106,9 @@ func (t *Team) begin(e Entry, b Begun) {
 	t.open = append(t.open, Open{Begun: b, Seq: e.Seq, Session: e.Session})
 }
 
-func (t *Team) done(e Entry, b Done) {
+func (t *Team) done(e Entry, b Done) (Edit, bool) {
 	if b.Path.File == "" {
-		return
+		return Edit{}, false
 	}
 	session := e.Session
 	if b.Session != "" {
@@ -132,6 +133,7 @@ func (t *Team) done(e Entry, b Done) {
 	// The latest of each author and copy is enough to know what was not read.
 	kept := slices.DeleteFunc(t.edits[key], func(o Edit) bool { return o.Session == session && o.Path.File == b.Path.File })
 	t.edits[key] = append(kept, edit)
+	return edit, true
 }
 
 // close ends an open edit.
@@ -180,7 +182,7 @@ func (t *Team) EditsBy(session string) (out []Edit) {
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b Edit) int { return int(b.Seq) - int(a.Seq) })
+	slices.SortFunc(out, newest)
 	return out
 }
 
@@ -194,6 +196,22 @@ func (t *Team) Authors() []string {
 	}
 	return slices.Collect(maps.Keys(seen))
 }
+
+// ByAuthor lists the latest edit of each file by each session, newest first.
+func (t *Team) ByAuthor() map[string][]Edit {
+	out := make(map[string][]Edit)
+	for _, es := range t.edits {
+		for _, e := range es {
+			out[e.Session] = append(out[e.Session], e)
+		}
+	}
+	for _, es := range out {
+		slices.SortFunc(es, newest)
+	}
+	return out
+}
+
+func newest(a, b Edit) int { return cmp.Compare(b.Seq, a.Seq) }
 
 // OpenEdits lists the edits of a session that began and have not ended.
 func (t *Team) OpenEdits(session string) (out []Open) {

@@ -97,10 +97,10 @@ func (t *Team) Seq() uint64 { return t.seq }
 
 // Apply folds one entry. An entry that was folded before, does not parse, or
 // does not fit what is known (a task of somebody who is not there) changes
-// nothing.
-func (t *Team) Apply(e Entry) {
+// nothing. If it tells of a change to a file, that is returned.
+func (t *Team) Apply(e Entry) (edit Edit, done bool) {
 	if e.Seq <= t.seq {
-		return
+		return Edit{}, false
 	}
 	t.seq = e.Seq
 	switch e.Kind {
@@ -132,7 +132,7 @@ func (t *Team) Apply(e Entry) {
 	case EditDone:
 		var b Done
 		if decode(e.Body, &b) {
-			t.done(e, b)
+			return t.done(e, b)
 		}
 	case EditFailed:
 		var b Failed
@@ -145,6 +145,7 @@ func (t *Team) Apply(e Entry) {
 			t.park(e, b)
 		}
 	}
+	return Edit{}, false
 }
 
 func decode(body json.RawMessage, into any) bool { return json.Unmarshal(body, into) == nil }
