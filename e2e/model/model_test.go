@@ -73,6 +73,11 @@ func TestAnswers(t *testing.T) {
 			model.Step{Tools: []model.Tool{{Name: "read", Args: map[string]any{"path": "a"}}, {Name: "ls"}, {Name: "bad", Args: "{"}}},
 			`read({"path":"a"})/ls({})/bad({)|tool_calls|1020`,
 		},
+		{
+			"a tool in pieces",
+			model.Step{Tools: []model.Tool{{Name: "read", Args: model.Pieces{{Text: `{"pa`}, {Text: `th":"a"`, Wait: closed}, {Text: "}"}}}, {Name: "ls"}}},
+			`read({"pa)/(th":"a")/(})/ls({})|tool_calls|1020`,
+		},
 		{"after waiting", model.Step{Text: "x", Wait: closed, Delay: time.Millisecond}, "x|stop|1020"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -161,6 +166,21 @@ func TestClientGone(t *testing.T) {
 			s.WaitRequest(t, "a", 2, watchdog)
 		})
 	}
+}
+
+// A call that stays half written ends with the server, whose Cleanup waits for
+// all its handlers.
+func TestHalfACall(t *testing.T) {
+	t.Parallel()
+	s := model.Start(t)
+	s.Script("a", model.Step{Tools: []model.Tool{{Name: "read", Args: model.Pieces{{Text: `{"pa`}, {Text: `th":"a"}`, Wait: make(chan struct{})}}}}})
+	lines := bufio.NewScanner(post(t, t.Context(), s, "a", turn).Body)
+	for lines.Scan() {
+		if strings.Contains(lines.Text(), `{\"pa`) {
+			return
+		}
+	}
+	t.Errorf("the first piece did not come: %v", lines.Err())
 }
 
 func request(ctx context.Context, s *model.Server, session, body string) *http.Request {

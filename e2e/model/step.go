@@ -39,8 +39,17 @@ type Step struct {
 type Tool struct {
 	Name string
 	// Args is encoded as JSON; a string is sent as it is, so a script can
-	// also send arguments that are not valid.
+	// also send arguments that are not valid, and Pieces one after another.
 	Args any
+}
+
+// Pieces are the JSON of a tool call's arguments as a model writes it.
+type Pieces []Piece
+
+// Piece is sent as it is, once Wait, if any, is closed.
+type Piece struct {
+	Text string
+	Wait <-chan struct{}
 }
 
 // Usage is the token count an answer reports; the zero Usage stands for a
@@ -54,12 +63,7 @@ type answer struct {
 }
 
 func (s Step) play(ctx context.Context, w http.ResponseWriter, a answer) {
-	if s.Wait != nil {
-		select {
-		case <-s.Wait:
-		case <-ctx.Done():
-		}
-	}
+	wait(ctx, s.Wait)
 	pause(ctx, s.Delay)
 	if s.Hang {
 		<-ctx.Done()
@@ -109,15 +113,18 @@ func (s Step) stream(ctx context.Context, w http.ResponseWriter, a answer) {
 		}
 	}
 	for i, tool := range s.Tools {
-		delta(map[string]any{"tool_calls": []any{map[string]any{
-			"index": i,
-			"id":    fmt.Sprintf("call_%d_%d", a.n, i),
-			"type":  "function",
-			"function": map[string]any{
-				"name":      tool.Name,
-				"arguments": tool.arguments(),
-			},
-		}}}, nil)
+		call := map[string]any{"index": i, "id": fmt.Sprintf("call_%d_%d", a.n, i), "type": "function"}
+		function := map[string]any{"name": tool.Name}
+		for _, piece := range tool.arguments() {
+			if wait(ctx, piece.Wait); ctx.Err() != nil {
+				return
+			}
+			function["arguments"] = piece.Text
+			call["function"] = function
+			delta(map[string]any{"tool_calls": []any{call}}, nil)
+			// Only the first piece says whose it is.
+			call, function = map[string]any{"index": i}, map[string]any{}
+		}
 	}
 	delta(map[string]any{}, s.finish())
 
@@ -143,18 +150,20 @@ func (s Step) finish() string {
 	return "stop"
 }
 
-func (t Tool) arguments() string {
+func (t Tool) arguments() Pieces {
 	switch args := t.Args.(type) {
 	case nil:
-		return "{}"
+		return Pieces{{Text: "{}"}}
 	case string:
+		return Pieces{{Text: args}}
+	case Pieces:
 		return args
 	default:
 		raw, err := json.Marshal(args)
 		if err != nil {
 			panic("model: arguments of " + t.Name + " have no JSON form: " + err.Error())
 		}
-		return string(raw)
+		return Pieces{{Text: string(raw)}}
 	}
 }
 
@@ -171,6 +180,17 @@ func writeError(w http.ResponseWriter, s Step) {
 	_ = json.NewEncoder(w).Encode(map[string]any{
 		"error": map[string]any{"message": message, "type": "scripted_error", "code": nil},
 	})
+}
+
+// wait waits until c, if any, is closed or ctx ends.
+func wait(ctx context.Context, c <-chan struct{}) {
+	if c == nil {
+		return
+	}
+	select {
+	case <-c:
+	case <-ctx.Done():
+	}
 }
 
 // pause waits for d or until ctx ends.

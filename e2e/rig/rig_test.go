@@ -271,8 +271,9 @@ func TestTUI(t *testing.T) {
 	if n := strings.Count(u.Capture(), "\n"); n != 30 {
 		t.Errorf("the screen has %d lines, want 30", n)
 	}
-	if !strings.Contains(u.CaptureANSI(), "\x1b[") {
-		t.Error("CaptureANSI() has no colours")
+	// A prompt's background goes on behind its text, to the edge.
+	if screen := u.CaptureANSI(); !strings.Contains(screen, strings.Repeat(" ", 80)+"\x1b[m\n") {
+		t.Errorf("CaptureANSI() has not all colours:\n%q", screen)
 	}
 	u.Resize(60, 20)
 	rig.Eventually(t, rig.Watchdog, "the screen is smaller", func() bool {

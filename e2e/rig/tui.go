@@ -3,6 +3,7 @@ package rig
 import (
 	"fmt"
 	"os/exec"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -74,10 +75,14 @@ func (u *TUI) attach() {
 	}
 }
 
+// emptyLines are more than a reader needs.
+var emptyLines = regexp.MustCompile(`\n{4,}`)
+
 func (u *TUI) close() {
 	if u.t.Failed() {
 		if screen, err := u.run("capture-pane", "-p"); err == nil {
-			u.t.Logf("Pi %q, pid %d, its screen:\n%s", u.Session, u.PID, strings.TrimRight(screen, "\n"))
+			screen = emptyLines.ReplaceAllString(strings.TrimRight(screen, "\n"), "\n\n\n")
+			u.t.Logf("Pi %q, pid %d, its screen:\n%s", u.Session, u.PID, screen)
 		}
 	}
 	_, _ = u.run("kill-server") // an error means that it is gone
@@ -113,10 +118,12 @@ func (u *TUI) Capture() string {
 	return u.tmux("capture-pane", "-p")
 }
 
-// CaptureANSI returns the screen with its colours as escape sequences.
+// CaptureANSI returns the screen with its colours as escape sequences, which
+// each line begins anew.
 func (u *TUI) CaptureANSI() string {
 	u.t.Helper()
-	return u.tmux("capture-pane", "-e", "-p")
+	// Without -N, tmux leaves out the colour behind a line's text.
+	return canonical(u.tmux("capture-pane", "-e", "-N", "-p"))
 }
 
 // WaitScreen waits until the screen shows a text and returns the screen. A text

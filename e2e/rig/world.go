@@ -3,6 +3,7 @@ package rig
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -61,7 +62,9 @@ func newWorld(t testing.TB, home string) *World {
 	pins := Setup(t)
 	// Short, as the paths of sockets below must stay under 100 bytes; so not
 	// t.TempDir, which contains the test's name.
-	scratch, err := os.MkdirTemp("", "sb")
+	// Of one length, as screens are captured that show them.
+	scratch := filepath.Join(os.TempDir(), "sb"+rand.Text()[:8])
+	err := os.Mkdir(scratch, 0o700)
 	if err != nil {
 		t.Fatalf("rig: %v", err)
 	}
