@@ -119,7 +119,7 @@ export function renderIncoming(message: { content?: unknown; details?: unknown }
 			const room = width - 2 * pad;
 			const indent = " ".repeat(pad);
 			const dim: Paint = (s) => theme.fg("dim", s);
-			const paint: Paint = (s) => theme.bg("customMessageBg", theme.fg("customMessageText", s));
+			const paint: Paint = (s) => theme.bg("customMessageBg", theme.fg("text", s));
 			const lines: string[] = [];
 			const put = (head: string, body: string) => {
 				if (lines.length > 0) lines.push("");

@@ -46,9 +46,7 @@ func (a *Agent) entry(kind team.Kind, body any) exchange.Entry {
 func (a *Agent) journalRead(ev JournalRead, now time.Time) []Effect {
 	first := !a.crew.read
 	for _, e := range ev.Entries {
-		edit, done := a.crew.team.Apply(team.Entry{
-			Seq: e.Seq, Wall: e.Wall, Session: e.Session, Incarnation: e.Incarnation, Kind: team.Kind(e.Kind), Body: e.Body,
-		})
+		edit, done := a.crew.team.Apply(folded(e))
 		if done && (!first || e.Seq > a.crew.seen) { // what came before this stay is history
 			a.observe(edit, now)
 		}
@@ -73,6 +71,38 @@ func (a *Agent) journalRead(ev JournalRead, now time.Time) []Effect {
 	a.crew.trouble = false
 	return append(out, a.reconsider(now)...)
 }
+
+// folded is an entry as the fold reads it.
+func folded(e exchange.Entry) team.Entry {
+	return team.Entry{Seq: e.Seq, Wall: e.Wall, Session: e.Session, Incarnation: e.Incarnation, Kind: team.Kind(e.Kind), Body: e.Body}
+}
+
+// Fold applies entries of a journal to a team.
+func Fold(t *team.Team, entries []exchange.Entry) {
+	for _, e := range entries {
+		t.Apply(folded(e))
+	}
+}
+
+// Shorten returns what a journal must still hold.
+func Shorten(entries []exchange.Entry, now time.Time) []exchange.Entry {
+	in := make([]team.Entry, len(entries))
+	at := make(map[uint64]int, len(entries))
+	for i, e := range entries {
+		in[i], at[e.Seq] = folded(e), i
+	}
+	var out []exchange.Entry
+	for _, kept := range team.Compact(in, now) {
+		e := entries[at[kept.Seq]]
+		e.Body = kept.Body
+		out = append(out, e)
+	}
+	return out
+}
+
+// First reports whether this session comes before all others of the team that
+// are there.
+func (a *Agent) First() bool { return a.inTeam() && a.first("") }
 
 // join asks for a place. Whoever was declared gone while it lived comes back as
 // a new one.

@@ -7,6 +7,7 @@ package delivery
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -132,6 +133,10 @@ func visible(r rune) bool {
 		!unicode.In(r, unicode.Cc, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
+// sequences are a terminal's commands without a text of their own: colours,
+// cursors.
+var sequences = regexp.MustCompile("\x1b\\[[0-?]*[ -/]*[@-~]")
+
 // CleanText makes text that came from elsewhere safe to show: valid UTF-8,
 // line ends as \n, and no control, escape or invisible direction characters
 // except newline and tab.
@@ -140,6 +145,9 @@ func CleanText(s string) string {
 		s = strings.ToValidUTF8(s, "\uFFFD")
 	}
 	s = strings.ReplaceAll(s, "\r\n", "\n")
+	if strings.ContainsRune(s, 0x1b) {
+		s = sequences.ReplaceAllString(s, "") // without their ends nothing of a colour stays
+	}
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r == '\n' || r == '\t':

@@ -64,6 +64,7 @@ type Sidecar struct {
 	events   []agent.Event // that the agent has not dealt with; the first is being dealt with
 	place    agent.Place
 	cursor   exchange.Cursor    // how far the team's journal was read
+	lines    int                // entries read since it was thought of making it shorter
 	before   map[string]content // files before an edit, by its call
 	asked    int                // the member that was looked up last
 	lease    exchange.Lease

@@ -43,10 +43,34 @@ func (s *Sidecar) readJournal(always bool) bool {
 		return false
 	}
 	s.cursor = cursor
+	s.lines += len(entries)
 	if len(entries) > 0 || always {
 		s.handle(agent.JournalRead{Entries: entries})
 	}
+	if s.lines > maxLines {
+		s.shorten()
+	}
 	return len(entries) > 0
+}
+
+// maxLines is how long a journal grows before it is made shorter.
+const maxLines = 4000
+
+// shorten makes the journal shorter. The first of the team does it, and the
+// others count on.
+func (s *Sidecar) shorten() {
+	s.lines = maxLines / 2 // not at each entry from now on, whatever is left
+	if !s.brain.First() {
+		return
+	}
+	err := s.cfg.Exchange.Rewrite(s.place.Team, func(all []exchange.Entry) []exchange.Entry {
+		kept := agent.Shorten(all, time.Now())
+		s.cfg.Log.Info("shorten journal", "from", len(all), "to", len(kept))
+		return kept
+	})
+	if err != nil {
+		s.cfg.Log.Error("shorten journal", "err", err)
+	}
 }
 
 func (s *Sidecar) append(entries []exchange.Entry) {

@@ -59,6 +59,7 @@ type (
 	Done struct {
 		ID        string   `json:"id"`
 		Session   string   `json:"session,omitempty"` // whose edit it was, if another writes this
+		By        string   `json:"by,omitempty"`      // its callsign; written only when a journal is made shorter
 		Path      Path     `json:"path"`
 		Hash      string   `json:"hash,omitempty"`      // of the file after; empty if it is gone
 		Edits     int      `json:"edits,omitempty"`     // places that changed
@@ -126,6 +127,10 @@ func (t *Team) done(e Entry, b Done) (Edit, bool) {
 	if m := t.present(session); m != nil {
 		edit.Callsign = m.Callsign
 	}
+	if by, ok := Callsign(b.By); ok {
+		edit.Callsign = by
+	}
+	edit.By = ""
 	if t.edits == nil {
 		t.edits = make(map[string][]Edit)
 	}
@@ -142,6 +147,9 @@ func (t *Team) close(session, id string) {
 }
 
 func (t *Team) park(e Entry, b Failed) {
+	if t.author(e) == nil {
+		return
+	}
 	for i := range t.open {
 		if t.open[i].Session == e.Session && t.open[i].ID == b.ID {
 			t.open[i].Parked = true

@@ -44,6 +44,7 @@ type (
 	// Joining asks for a place in the team.
 	Joining struct {
 		Callsign string `json:"callsign,omitempty"` // the one wanted; empty for the first free word
+		Granted  string `json:"granted,omitempty"`  // what it got; written only when a journal is made shorter
 	}
 	// Leaving ends a stay. Whoever finds a session dead may write it.
 	Leaving struct {
@@ -161,11 +162,18 @@ func (t *Team) join(e Entry, b Joining) {
 		t.remove(e.Session, e.Wall) // its end was never written
 	}
 	m := Member{Session: e.Session, Incarnation: e.Incarnation, Joined: e.Wall.UTC()}
-	if want, ok := Callsign(b.Callsign); ok {
-		m.Callsign = want
-		if t.named(want) != nil {
-			m.Callsign, m.Wanted = "", want
+	want, ok := Callsign(b.Callsign)
+	granted, told := Callsign(b.Granted)
+	switch {
+	case told && t.named(granted) == nil:
+		m.Callsign = granted
+		if ok && want != granted {
+			m.Wanted = want
 		}
+	case ok && t.named(want) == nil:
+		m.Callsign = want
+	case ok:
+		m.Wanted = want
 	}
 	if m.Callsign == "" {
 		m.Callsign = t.firstFree()

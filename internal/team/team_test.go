@@ -144,7 +144,7 @@ func TestFromPrompt(t *testing.T) {
 		{"you tested?", "old task", false, "old task"},
 		{"you tested?", "", false, "you tested?"},
 		{"why does the login page of the shop fail?", "old task", false, "why does the login page of the shop fail?"},
-		{"go on\x1b[31m now", "", false, "go on[31m now"},
+		{"go on\x1b[31m now", "", false, "go on now"},
 	} {
 		got, changed := team.FromPrompt(c.prompt, c.task, c.set)
 		if got != c.want || changed != (c.want != c.task) {

@@ -48,20 +48,34 @@ func (s *Store) Post(to exchange.SessionKey, m delivery.Message) error {
 		}
 		// The owner left, or has not come yet. It may leave again in between.
 		if err := os.Mkdir(s.inboxPath(slug), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-			return err
+			return unwritten(err)
 		}
 	}
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		// It may be there all the same, if only what came after failed.
 		switch _, look := os.Lstat(path); {
 		case errors.Is(look, fs.ErrNotExist):
-			return err
+			return unwritten(err)
 		case look != nil:
-			return fmt.Errorf("%w: %w", exchange.ErrIndeterminate, err)
+			return fmt.Errorf("%w: %w", exchange.ErrIndeterminate, unwritten(err))
 		}
 	}
 	s.Ring(to)
 	return nil
+}
+
+// unwritten says why an inbox could not be written, the cause first: its long
+// path says nothing to a caller.
+func unwritten(err error) error {
+	var at *fs.PathError
+	var link *os.LinkError
+	switch {
+	case errors.As(err, &at):
+		return fmt.Errorf("%w (%s in their inbox)", at.Err, at.Op)
+	case errors.As(err, &link):
+		return fmt.Errorf("%w (%s in their inbox)", link.Err, link.Op)
+	}
+	return err
 }
 
 // readEnvelope reads one waiting message. The name of its file is its id; a

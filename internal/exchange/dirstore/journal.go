@@ -351,9 +351,10 @@ func (s *Store) Rewrite(team exchange.TeamID, keep func([]exchange.Entry) []exch
 	base := h.Base // beyond what an earlier rewrite kept
 	entries := make([]exchange.Entry, len(read))
 	lines := make(map[uint64][]byte) // as written: fields that we don't know stay
+	bodies := make(map[uint64]json.RawMessage)
 	for i, l := range read {
 		entries[i] = l.Entry
-		lines[l.Seq] = data[l.from:l.to]
+		lines[l.Seq], bodies[l.Seq] = data[l.from:l.to], l.Body
 		base = max(base, l.Seq)
 	}
 	var buf bytes.Buffer
@@ -365,7 +366,11 @@ func (s *Store) Rewrite(team exchange.TeamID, keep func([]exchange.Entry) []exch
 		if !ok {
 			return fmt.Errorf("rewrite journal: entry %d was not in it (this is a bug)", e.Seq)
 		}
-		buf.Write(line)
+		if bytes.Equal(e.Body, bodies[e.Seq]) {
+			buf.Write(line)
+		} else if err := writeLine(&buf, e); err != nil {
+			return err
+		}
 	}
 	return atomicfile.Write(s.journalPath(team), buf.Bytes())
 }
