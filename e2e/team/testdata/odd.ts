@@ -1,0 +1,11 @@
+// Other extensions: one that blocks, one that changes the path, one that asks.
+export default function (pi: any) {
+	pi.on("tool_call", async (e: any, c: any) => {
+		const path = String(e.input?.path ?? "");
+		if (path.includes("blocked")) return { block: true, reason: "another extension says no" };
+		if (path.includes("moved")) e.input.path = "arrived.txt";
+		if (path.includes("asked")) await c.ui.confirm("Sure?", path);
+		return undefined;
+	});
+	pi.registerCommand("reload-now", { description: "for tests", handler: async (_: string, c: any) => c.reload() });
+}
