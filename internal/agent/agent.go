@@ -391,14 +391,17 @@ func (a *Agent) since(now time.Time) time.Time {
 
 // record is what peers may know of the session.
 func (a *Agent) record(now time.Time) exchange.Record {
-	return exchange.Record{
+	r := exchange.Record{
 		Key: a.session.Key, Incarnation: a.incarnation, Name: delivery.Line(a.session.Name, maxName), Cwd: a.session.Cwd,
 		Model: delivery.Line(a.session.Model, maxName), Mode: a.session.Mode, File: a.session.File,
 		State: string(a.state()), Since: a.since(now), Joined: a.joined, Wakes: a.session.Wakes,
 		Handles: a.session.Handles,
-		Team:    a.place.Team, Root: a.place.Root, Branch: delivery.Line(a.place.Branch, maxName), Callsign: a.crew.callsign,
-		Tool: a.longTool(now),
+		Root:    a.place.Root, Branch: delivery.Line(a.place.Branch, maxName), Callsign: a.crew.callsign, Tool: a.longTool(now),
 	}
+	if !a.session.NoTeam {
+		r.Team = a.place.Team
+	}
+	return r
 }
 
 // longTool is the tool that a session has been in for long, as others are told

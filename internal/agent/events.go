@@ -168,6 +168,7 @@ type Session struct {
 
 	Callsign string // a fixed one, by its human's setting
 	Guard    guard.Mode
+	NoTeam   bool // its human wants it in no team
 }
 
 // Place is where a session works.

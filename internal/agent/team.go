@@ -35,7 +35,9 @@ type peer struct {
 }
 
 // inTeam reports whether the session takes part in a team.
-func (a *Agent) inTeam() bool { return a.standing == owning && a.place.Team != "" }
+func (a *Agent) inTeam() bool {
+	return a.standing == owning && a.place.Team != "" && !a.session.NoTeam
+}
 
 // entry is a line of ours for the journal.
 func (a *Agent) entry(kind team.Kind, body any) exchange.Entry {
@@ -234,6 +236,9 @@ func (a *Agent) prompted(text string) []Effect {
 // foot is the line at the foot of the screen.
 func (a *Agent) foot() []Effect {
 	text := ""
+	if a.session.NoTeam {
+		text = "📡 off"
+	}
 	if a.inTeam() && a.crew.callsign != "" {
 		text = "📡 " + a.crew.callsign
 		if peers := a.Peers(); len(peers) > 0 {

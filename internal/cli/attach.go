@@ -12,6 +12,7 @@ import (
 	"switchboard/internal/exchange"
 	"switchboard/internal/guard"
 	"switchboard/internal/pihost"
+	"switchboard/internal/team"
 )
 
 // attachCommand is what the extension starts, one for each session.
@@ -26,15 +27,22 @@ func (a *app) attachCommand() *cobra.Command {
 }
 
 func (a *app) attach(ctx context.Context) error {
-	if off := a.getenv("SWITCHBOARD_DISABLE"); off != "" && off != "0" {
+	if disable := a.getenv("SWITCHBOARD_DISABLE"); disable != "" && disable != "0" {
 		return nil
 	}
 	log, closeLog := a.openLog()
 	defer closeLog()
+	var complain []string
 	mode, ok := guard.ParseMode(a.getenv("PI_TELECOM_GUARD"))
 	if !ok {
-		log.Error("PI_TELECOM_GUARD", "value", a.getenv("PI_TELECOM_GUARD"), "using", mode)
+		complain = append(complain, fmt.Sprintf("PI_TELECOM_GUARD is %q, which is none of standard, strict, off; edits are guarded as in %s", a.getenv("PI_TELECOM_GUARD"), mode))
 	}
+	word := a.getenv("PI_TELECOM_CALLSIGN")
+	if _, ok := team.Callsign(word); !ok && word != "" {
+		complain = append(complain, fmt.Sprintf("PI_TELECOM_CALLSIGN is %q, which can't be a callsign: a letter, then letters, digits, - and _; the first free word is used", word))
+		word = ""
+	}
+	off := a.getenv("PI_TELECOM_DISABLE")
 	served := make(chan error, 1)
 	go func() {
 		served <- pihost.Serve(readCloser(a.stdin), writeCloser(a.stdout), pihost.Options{
@@ -43,8 +51,10 @@ func (a *app) attach(ctx context.Context) error {
 			Agents:  pihost.AgentDir(a.getenv, a.home()),
 			Log:     log,
 
-			Callsign: a.getenv("PI_TELECOM_CALLSIGN"),
+			Callsign: word,
 			Guard:    mode,
+			NoTeam:   off != "" && off != "0",
+			Complain: complain,
 		})
 	}()
 	select {

@@ -32,6 +32,8 @@ type Options struct {
 
 	Callsign string     // a fixed one for the session; empty for the first free word
 	Guard    guard.Mode // of the session's edits
+	NoTeam   bool       // the session is in no team
+	Complain []string   // what its human must know of the settings
 }
 
 // server is one conversation with one extension instance.
@@ -143,7 +145,7 @@ func (s *server) hello(_ context.Context, h hello) (welcome, error) {
 		Key: exchange.SessionKey{Host: exchange.PiHost, ID: h.Session.ID}, Name: h.Session.Name, Cwd: h.Cwd,
 		Model: h.Model, Mode: h.Mode, File: h.Session.File, PID: h.PID,
 		Wakes: h.Mode == "tui" || h.Mode == "rpc", Handles: handlesOf(h.PID),
-		Callsign: s.opts.Callsign, Guard: s.opts.Guard,
+		Callsign: s.opts.Callsign, Guard: s.opts.Guard, NoTeam: s.opts.NoTeam,
 	}
 	s.script = &transcript{path: h.Session.File}
 	s.retry.settings = h.Retry
@@ -162,6 +164,9 @@ func (s *server) hello(_ context.Context, h hello) (welcome, error) {
 		Exchange: store, Host: s, Session: s.session, Agent: id, Log: s.opts.Log,
 		Facts: facts,
 	})
+	for _, text := range s.opts.Complain {
+		s.Tell("switchboard: "+text, true)
+	}
 	return w, nil
 }
 

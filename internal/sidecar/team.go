@@ -34,7 +34,7 @@ func (s *Sidecar) locate() {
 // readJournal tells the agent what is new in the team's journal, and reports
 // whether anything is; with always the agent is also told that nothing is.
 func (s *Sidecar) readJournal(always bool) bool {
-	if s.lease == nil || s.place.Team == "" {
+	if s.lease == nil || s.place.Team == "" || s.cfg.Session.NoTeam {
 		return false
 	}
 	entries, cursor, err := s.cfg.Exchange.Read(s.place.Team, s.cursor)
