@@ -61,14 +61,6 @@ type session struct {
 	holds  int
 	kills  int
 	left   bool
-	counts map[string]int
-}
-
-func (s *session) count(what string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.counts == nil { s.counts = map[string]int{} }
-	s.counts[what]++
 }
 
 // join starts a session, and ends it with the test.
@@ -135,10 +127,10 @@ func (s *session) current() *link {
 	return s.link
 }
 
-// ready reports whether there is a sidecar that has said welcome.
+// ready reports whether there is a sidecar that has said welcome and answers.
 func (s *session) ready() bool {
 	l := s.current()
-	if l == nil {
+	if l == nil || l.isDeaf() {
 		return false
 	}
 	select {
@@ -252,7 +244,6 @@ func (m *message) ask(method string, params fields, result any) fault {
 				a := <-answer
 				return a.into(result)
 			}
-			m.s.count("late " + method)
 			return late
 		}
 	}
@@ -288,7 +279,6 @@ type link struct {
 	seq     int
 	pending map[string]chan spoken
 	holds   map[string]chan time.Duration
-	since time.Time
 	silent  bool // an answer was late, and nothing was heard since
 }
 
@@ -377,9 +367,6 @@ func (l *link) read() {
 
 func (l *link) hear(m spoken) {
 	l.mu.Lock()
-	if l.silent {
-		l.s.count("deaf for "+time.Since(l.since).Round(500*time.Millisecond).String()+" until "+m.Method+string(m.Error))
-	}
 	l.silent = false
 	answer := l.pending[string(m.ID)]
 	if m.Method == "" {
@@ -444,7 +431,6 @@ func (l *link) giveUp(id int) bool {
 	}
 	delete(l.pending, fmt.Sprint(id))
 	l.silent = true
-	l.since = time.Now()
 	return true
 }
 

@@ -87,7 +87,6 @@ func soak(t *testing.T, mode string, rounds int, seed uint64) {
 	var kills, holds, unfinished int
 	var refused [2]int
 	for _, p := range players {
-		if len(p.session.counts) > 0 { t.Log(p.session.name, p.session.counts) }
 		kills, holds = kills+p.session.kills, holds+p.session.holds
 		refused[0], refused[1], unfinished = refused[0]+p.stale, refused[1]+p.ahead, unfinished+p.unfinished
 	}
@@ -95,7 +94,7 @@ func soak(t *testing.T, mode string, rounds int, seed uint64) {
 		mode, l.acknowledged+l.excepted+unfinished, took.Round(time.Millisecond), kills, l.acknowledged, unfinished, rereads, refused[0], refused[1], holds)
 	t.Logf("%d exceptions, of which %d were lost: %s", l.excepted, l.exceptedLost, counts(l.exceptions))
 	t.Logf("acknowledged and lost: %d explained %s, %d not explained", l.explained, counts(l.explanations), l.silent)
-	if l.acknowledged < rounds/2 || kills == 0 || refused[0] == 0 {
+	if l.acknowledged < rounds/4 || kills == 0 || refused[0] == 0 {
 		t.Errorf("of %d rounds %d were acknowledged, with %d kills and %d refusals: that tests nothing", rounds, l.acknowledged, kills, refused[0])
 	}
 }
@@ -203,9 +202,10 @@ func (p *player) round(f *file, token string) {
 		// Now and then between two rounds, mostly within this one.
 		time.AfterFunc(p.upTo(60*time.Millisecond), p.session.kill)
 	}
-	// Models are slow: the sidecar that was killed is mostly there again.
+	// Models are slow: the sidecar that was killed, or was late, is mostly there
+	// again. Late it may be for long, and it is no fault of the test's then.
 	if p.rnd.IntN(4) > 0 {
-		for deadline := time.Now().Add(rig.Watchdog); !p.session.ready() && time.Now().Before(deadline); {
+		for deadline := time.Now().Add(10 * time.Second); !p.session.ready() && time.Now().Before(deadline); {
 			time.Sleep(time.Millisecond)
 		}
 	}
@@ -241,16 +241,15 @@ func (p *player) pause() {
 	}
 }
 
-// begin begins a tool call in a message of its own.
+// begin begins a tool call, in a message of its own.
 func (p *player) begin(tool string) (m *message, call string) {
 	p.calls++
 	call = fmt.Sprintf("%s-call-%d", p.session.name, p.calls)
-	p.session.event("turn_start", "", "")
 	p.session.event("tool_execution_start", call, tool)
 	return p.session.message(), call
 }
 
-// end ends a tool call, and the turn.
+// end ends a write's call, and the turn.
 func (p *player) end(m *message, call string) {
 	p.session.event("tool_execution_end", call, "")
 	var nothing any
@@ -289,7 +288,7 @@ func (p *player) read(r *round, f *file) string {
 	fault := m.ask("toolDone", fields{"tool": "read", "callId": call, "path": f.name, "failed": false}, &n)
 	p.unfailed(fault)
 	r.note("read %d lines %s", strings.Count(text, "\n"), fault)
-	p.end(m, call)
+	p.session.event("tool_execution_end", call, "")
 	p.known[f] = text
 	return text
 }
@@ -425,7 +424,7 @@ func (l *ledger) lost(t *testing.T, f *file) (out []*round) {
 	return out
 }
 
-func has(text string, r *round) bool { return strings.Contains(text, "\n"+r.token+"\n") }
+func has(text string, r *round) bool { return strings.Contains("\n"+text, "\n"+r.token+"\n") }
 
 // judge counts a file's rounds, and fails the test for each that was lost
 // without an explanation.

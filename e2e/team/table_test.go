@@ -305,7 +305,7 @@ func TestPrefix(t *testing.T) {
 	told := turns[len(turns)-1].Transcript()
 	for _, want := range []string{"you are alpha", "changed a file you work with", "joined", "left"} {
 		if !strings.Contains(told, want) {
-			t.Errorf("alpha was never told %q", want)
+			t.Errorf("alpha was never told %q:\n%s", want, told)
 		}
 	}
 	for i := 1; i < len(turns); i++ {

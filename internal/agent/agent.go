@@ -166,7 +166,7 @@ func (a *Agent) own(ev Owned, now time.Time) []Effect {
 		a.crew.past, a.crew.stays = m.Crew.Callsign, m.Crew.Stays
 		a.news.restore(m.Crew.News)
 		if ev.Continues {
-			a.crew.callsign, a.crew.seen = m.Crew.Callsign, m.Crew.Seen
+			a.crew.callsign, a.crew.seen, a.crew.saved = m.Crew.Callsign, m.Crew.Seen, m.Crew.Seen
 		}
 		a.edits.restore(m.Crew.Edits)
 	}
@@ -218,6 +218,8 @@ func (a *Agent) live(ev Lived, now time.Time) []Effect {
 		a.news.lost(func(o offer) bool { return o.batch != a.waking || a.waking == 0 })
 	}
 	switch f := fact.(type) {
+	case lifecycle.ToolBegan:
+		a.edits.calls[f.CallID] = true
 	case lifecycle.ToolEnded:
 		return a.ended(f.CallID)
 	case lifecycle.DialogOpened:
@@ -340,8 +342,9 @@ func (a *Agent) followUp(now time.Time) []Effect {
 		out = append(out, Publish{r})
 	}
 	if m := a.memory(); !bytes.Equal(m, a.remembered) && a.restoring == nil {
-		a.remembered = m
-		out = append(out, Remember{m})
+		a.crew.saved = a.crew.seen
+		a.remembered = a.memory()
+		out = append(out, Remember{a.remembered})
 	}
 	return out
 }

@@ -93,7 +93,7 @@ func (a *Agent) about(ev ToolAbout, now time.Time) []Effect {
 	}
 	a.edits.pending[ev.CallID] = &verdict{req: ev.Req, op: ev.Op, path: ev.Path}
 	begun := team.Begun{ID: ev.CallID, Path: ev.Path, Whole: ev.Op == Writes, Hash: ev.Hash}
-	return []Effect{Append{[]exchange.Entry{a.entry(team.EditBegun, begun)}}, Check{ev.CallID, ev.Path}}
+	return []Effect{Append{Entries: []exchange.Entry{a.entry(team.EditBegun, begun)}, Quiet: true}, Check{ev.CallID, ev.Path}}
 }
 
 // others lists the edits of other sessions on a file.
@@ -170,10 +170,7 @@ func (a *Agent) judge(call string, p *verdict, ahead *team.Open, now time.Time) 
 		if v.Unread != nil {
 			a.edits.blocks[p.path.File] = block{v.Unread.Seq, at.Blocked + 1}
 		}
-		return []Effect{
-			Append{[]exchange.Entry{a.entry(team.EditFailed, team.Failed{ID: call})}},
-			Reply{p.req, Verdict{Block: true, Reason: v.Text}},
-		}
+		return []Effect{a.failed(call, p.path), Reply{p.req, Verdict{Block: true, Reason: v.Text}}}
 	}
 	if v.Copies {
 		for _, e := range at.Copies {
@@ -248,7 +245,7 @@ func (a *Agent) inspected(ev Inspected, now time.Time) []Effect {
 		}
 		if p := a.edits.pending[ev.CallID]; p != nil {
 			delete(a.edits.pending, ev.CallID)
-			return []Effect{Append{[]exchange.Entry{a.entry(team.EditFailed, team.Failed{ID: ev.CallID})}}}
+			return []Effect{a.failed(ev.CallID, p.path)}
 		}
 	}
 	for _, o := range a.crew.team.OpenEdits(ev.Session) {
@@ -256,10 +253,10 @@ func (a *Agent) inspected(ev Inspected, now time.Time) []Effect {
 			continue
 		}
 		if ev.File.Hash == o.Hash {
-			return []Effect{Append{[]exchange.Entry{a.entry(team.EditFailed, team.Failed{ID: o.ID, Session: ev.Session})}}}
+			return []Effect{Append{Entries: []exchange.Entry{a.entry(team.EditFailed, team.Failed{ID: o.ID, Session: ev.Session})}}}
 		}
 		done := team.Done{ID: o.ID, Session: ev.Session, Path: o.Path, Hash: ev.File.Hash, Uncertain: true}
-		return []Effect{Append{[]exchange.Entry{a.entry(team.EditDone, done)}}}
+		return []Effect{Append{Entries: []exchange.Entry{a.entry(team.EditDone, done)}}}
 	}
 	return nil
 }
@@ -270,7 +267,7 @@ func (a *Agent) closeEdit(call string, r running, begun bool, f File, now time.T
 		delete(a.edits.running, call)
 	}
 	if begun && f.Hash == r.hash {
-		return []Effect{Append{[]exchange.Entry{a.entry(team.EditFailed, team.Failed{ID: call})}}}, r.note
+		return []Effect{a.failed(call, r.path)}, r.note
 	}
 	note := r.note
 	if r.op == Writes {
@@ -291,7 +288,20 @@ func (a *Agent) closeEdit(call string, r running, begun bool, f File, now time.T
 	done := team.Done{
 		ID: call, Path: r.path, Hash: f.Hash, Edits: f.Change.Edits, First: f.Change.First, Lines: f.Change.Lines, Created: f.Created,
 	}
-	return []Effect{Append{[]exchange.Entry{a.entry(team.EditDone, done)}}}, note
+	return []Effect{Append{Entries: []exchange.Entry{a.entry(team.EditDone, done)}}}, note
+}
+
+// failed closes an edit of ours that changed nothing: that is news only to
+// those who wait for it.
+func (a *Agent) failed(call string, p team.Path) Append {
+	return Append{Entries: []exchange.Entry{a.entry(team.EditFailed, team.Failed{ID: call})}, Quiet: !a.contested(p)}
+}
+
+// contested reports whether another session has begun to change a file too.
+func (a *Agent) contested(p team.Path) bool {
+	return slices.ContainsFunc(a.Peers(), func(m team.Member) bool {
+		return slices.ContainsFunc(a.crew.team.OpenEdits(m.Session), func(o team.Open) bool { return o.Path.File == p.File })
+	})
 }
 
 // learn notes what the session knows of a file.
@@ -327,10 +337,17 @@ func (a *Agent) resume() []Effect {
 	var out []Effect
 	me := a.session.Key.ID
 	for _, o := range a.crew.team.OpenEdits(me) {
-		if _, ok := a.edits.running[o.ID]; !ok || !a.edits.calls[o.ID] {
-			delete(a.edits.running, o.ID)
+		if !a.edits.calls[o.ID] {
 			out = append(out, Inspect{o.ID, me, o.Path})
+			continue
 		}
+		op := Edits
+		if o.Whole {
+			op = Writes
+		}
+		// Whether it went over something unread is no longer known: then its
+		// mark stays where it is.
+		a.edits.running[o.ID] = running{op: op, path: o.Path, began: o.Seq, hash: o.Hash, unread: true}
 	}
 	return out
 }
@@ -338,40 +355,28 @@ func (a *Agent) resume() []Effect {
 // park tells the others not to wait for edits that wait for their human.
 func (a *Agent) park() []Effect {
 	var out []exchange.Entry
+	contested := false
 	for _, o := range a.crew.team.OpenEdits(a.session.Key.ID) {
 		if !o.Parked {
 			out = append(out, a.entry(team.EditParked, team.Failed{ID: o.ID}))
+			contested = contested || a.contested(o.Path)
 		}
 	}
 	if len(out) == 0 || !a.inTeam() {
 		return nil
 	}
-	return []Effect{Append{out}}
+	return []Effect{Append{Entries: out, Quiet: !contested}}
 }
 
 // editsMemory is what survives the process.
 type editsMemory struct {
-	Marks   map[string]mark         `json:"marks,omitempty"`
-	Blocks  map[string]block        `json:"blocks,omitempty"`
-	Copies  []string                `json:"copies,omitempty"`
-	Running map[string]runningEntry `json:"running,omitempty"`
-}
-
-type runningEntry struct {
-	Op     Op        `json:"op"`
-	Path   team.Path `json:"path"`
-	Began  uint64    `json:"began"`
-	Hash   string    `json:"hash"`
-	Unread bool      `json:"unread,omitempty"`
-	Note   string    `json:"note,omitempty"`
+	Marks  map[string]mark  `json:"marks,omitempty"`
+	Blocks map[string]block `json:"blocks,omitempty"`
+	Copies []string         `json:"copies,omitempty"`
 }
 
 func (e *edits) memory() json.RawMessage {
-	m := editsMemory{Marks: e.marks, Blocks: e.blocks, Copies: slices.Sorted(maps.Keys(e.copies)), Running: make(map[string]runningEntry)}
-	for call, r := range e.running {
-		m.Running[call] = runningEntry{r.op, r.path, r.began, r.hash, r.unread, r.note}
-	}
-	data, err := json.Marshal(m)
+	data, err := json.Marshal(editsMemory{Marks: e.marks, Blocks: e.blocks, Copies: slices.Sorted(maps.Keys(e.copies))})
 	if err != nil {
 		return nil // plain values always encode
 	}
@@ -391,8 +396,5 @@ func (e *edits) restore(data json.RawMessage) {
 	}
 	for _, c := range m.Copies {
 		e.copies[c] = true
-	}
-	for call, r := range m.Running {
-		e.running[call] = running{r.Op, r.Path, r.Began, r.Hash, r.Unread, r.Note}
 	}
 }

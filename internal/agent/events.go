@@ -240,8 +240,11 @@ type (
 	// comes from the same state as Publish, so that the two can't disagree.
 	Show struct{ View View }
 	// Append writes to the team's journal and reads it: JournalRead or
-	// AppendFailed follow.
-	Append struct{ Entries []exchange.Entry }
+	// AppendFailed follow. Quiet means that nobody else need hear of it now.
+	Append struct {
+		Entries []exchange.Entry
+		Quiet   bool
+	}
 	// Check looks at a file before it is changed; Checked follows at once.
 	Check struct {
 		CallID string

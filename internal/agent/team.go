@@ -17,8 +17,10 @@ import (
 type crew struct {
 	team     team.Team
 	read     bool   // the journal has been read to its end
-	seen     uint64 // how far an earlier process of this stay had read
+	seen     uint64 // how far this stay has read
+	saved    uint64 // the same, as remembered: that alone is not worth writing
 	joining  bool   // joined was appended and is not folded yet
+	leaving  bool   // the session is on its way out
 	callsign string
 	past     string // the callsign of an earlier stay
 	stays    int    // how often it came back after it was taken for dead
@@ -67,7 +69,7 @@ func (a *Agent) journalRead(ev JournalRead, now time.Time) []Effect {
 		if first {
 			out = append(out, a.resume()...)
 		}
-	case !a.crew.joining:
+	case !a.crew.joining && !a.crew.leaving:
 		out = append(out, a.join(!in)...)
 	}
 	a.crew.trouble = false
@@ -116,7 +118,7 @@ func (a *Agent) join(again bool) []Effect {
 		a.incarnation = fmt.Sprintf("%s.%d", base, a.crew.stays)
 	}
 	want := cmp.Or(a.crew.callsign, a.session.Callsign, a.crew.past, a.crew.team.Past(a.session.Key.ID))
-	return []Effect{Append{[]exchange.Entry{a.entry(team.Joined, team.Joining{Callsign: want})}}}
+	return []Effect{Append{Entries: []exchange.Entry{a.entry(team.Joined, team.Joining{Callsign: want})}}}
 }
 
 // named takes the callsign that the fold gave.
@@ -175,7 +177,7 @@ func (a *Agent) peerSeen(ev PeerSeen) []Effect {
 	for _, o := range a.crew.team.OpenEdits(ev.Session) {
 		out = append(out, Inspect{CallID: o.ID, Session: ev.Session, Path: o.Path})
 	}
-	return append(out, Append{[]exchange.Entry{a.entry(team.Left, team.Leaving{Session: m.Session, Incarnation: m.Incarnation})}})
+	return append(out, Append{Entries: []exchange.Entry{a.entry(team.Left, team.Leaving{Session: m.Session, Incarnation: m.Incarnation})}})
 }
 
 // taskAfter is the task that the session has once a prompt was taken up.
@@ -204,12 +206,13 @@ func (a *Agent) leaving() []Effect {
 	if !a.inTeam() || a.crew.callsign == "" {
 		return nil
 	}
+	a.crew.leaving = true
 	me := a.session.Key.ID
 	var out []Effect
 	for _, o := range a.crew.team.OpenEdits(me) {
 		out = append(out, Inspect{CallID: o.ID, Session: me, Path: o.Path})
 	}
-	return append(out, Append{[]exchange.Entry{a.entry(team.Left, team.Leaving{Session: me, Incarnation: a.incarnation})}})
+	return append(out, Append{Entries: []exchange.Entry{a.entry(team.Left, team.Leaving{Session: me, Incarnation: a.incarnation})}})
 }
 
 // Peers lists the other members of the team.
@@ -230,7 +233,7 @@ func (a *Agent) prompted(text string) []Effect {
 	if !changed || text == "" {
 		return nil
 	}
-	return []Effect{Append{[]exchange.Entry{a.entry(team.Tasked, team.Tasking{Text: task})}}}
+	return []Effect{Append{Entries: []exchange.Entry{a.entry(team.Tasked, team.Tasking{Text: task})}}}
 }
 
 // foot is the line at the foot of the screen.
@@ -273,6 +276,6 @@ type crewMemory struct {
 func (a *Agent) crewMemory() crewMemory {
 	return crewMemory{
 		Callsign: cmp.Or(a.crew.callsign, a.crew.past), Stays: a.crew.stays, Edits: a.edits.memory(),
-		Seen: a.crew.seen, News: a.news.memory(),
+		Seen: a.crew.saved, News: a.news.memory(),
 	}
 }

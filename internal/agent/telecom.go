@@ -72,7 +72,7 @@ func (a *Agent) telecomCalled(ev ToolCalled, now time.Time) []Effect {
 			return fail("status needs a message: what you work on, in one line", exampleStatus)
 		}
 		out := answer(fmt.Sprintf("📡 Your team sees: %s [working on] %s", me.Callsign, task))
-		return append([]Effect{Append{[]exchange.Entry{a.entry(team.Tasked, team.Tasking{Text: task, Set: true})}}}, out...)
+		return append([]Effect{Append{Entries: []exchange.Entry{a.entry(team.Tasked, team.Tasking{Text: task, Set: true})}}}, out...)
 	case r.Action == "log":
 		return answer(a.logText(r.Paths, now))
 	}

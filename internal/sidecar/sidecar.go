@@ -103,7 +103,7 @@ const (
 	overlap  = 5 * time.Second       // how long a predecessor may take to leave
 	sweep    = time.Hour
 	// peekEvery is how often it looks for siblings without a ring.
-	peekEvery = 5 * time.Second
+	peekEvery = time.Minute
 )
 
 // Start starts a sidecar. Stop it with Leave.
@@ -473,7 +473,7 @@ func (s *Sidecar) do(effect agent.Effect) {
 		s.cfg.Host.Show(e.View)
 		s.waiting = e.View.Waiting
 	case agent.Append:
-		s.append(e.Entries)
+		s.append(e.Entries, e.Quiet)
 	case agent.Check:
 		s.handle(agent.Checked{CallID: e.CallID, Hash: s.keep(e.CallID, e.Path)})
 	case agent.Inspect:

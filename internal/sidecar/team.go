@@ -73,7 +73,8 @@ func (s *Sidecar) shorten() {
 	}
 }
 
-func (s *Sidecar) append(entries []exchange.Entry) {
+// append writes to the journal; quiet means that nobody else need hear of it now.
+func (s *Sidecar) append(entries []exchange.Entry, quiet bool) {
 	if s.place.Team == "" {
 		return
 	}
@@ -84,12 +85,8 @@ func (s *Sidecar) append(entries []exchange.Entry) {
 		return
 	}
 	s.readJournal(false)
-	for _, e := range entries {
-		s.cfg.Log.Debug("append", "kind", e.Kind)
-		if team.Kind(e.Kind) != team.EditBegun {
-			s.ringTeam()
-			return
-		}
+	if !quiet {
+		s.ringTeam()
 	}
 }
 
@@ -102,9 +99,10 @@ func (s *Sidecar) ringTeam() {
 	s.cfg.Exchange.Ring(keys...)
 }
 
-// lookEvery is how long a round over all members takes: one that died with its
-// sidecar is missed in two of them.
-const lookEvery = 5 * time.Second
+// lookPeers is how many members are looked up each second: whoever dies writes
+// that down itself, unless its sidecar dies with it, and is missed in two rounds
+// then. It is a number, so that large teams don't cost more.
+const lookPeers = 4
 
 // lookAtPeers looks some members up, another part each time.
 func (s *Sidecar) lookAtPeers() {
@@ -112,7 +110,7 @@ func (s *Sidecar) lookAtPeers() {
 		return
 	}
 	peers := s.brain.Peers()
-	s.lookAt(peers, (len(peers)+int(lookEvery/look)-1)/int(lookEvery/look))
+	s.lookAt(peers, min(len(peers), lookPeers))
 }
 
 // lookAtAllPeers looks them all up: the model is about to be told of them.

@@ -18,6 +18,7 @@ import (
 	"switchboard/internal/exchange/dirstore"
 	"switchboard/internal/guard"
 	"switchboard/internal/proc"
+	"switchboard/internal/repo"
 	"switchboard/internal/sidecar"
 	"switchboard/internal/team"
 )
@@ -120,6 +121,15 @@ func another(t *testing.T) proc.ID {
 		t.Fatal(err)
 	}
 	return p
+}
+
+func teamOf(t *testing.T, dir string) exchange.TeamID {
+	t.Helper()
+	c, err := repo.Find(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return exchange.TeamID(c.Key())
 }
 
 // two starts alpha and bravo.
@@ -249,6 +259,10 @@ func TestGuard(t *testing.T) {
 	b.read(f)
 	pass("a's write", a.change(agent.Writes, f, "two\n"))
 	a.sc.Leave(false)
+	entries, _, err := store.Read(teamOf(t, dir), exchange.Cursor{})
+	if err != nil || len(entries) == 0 || entries[len(entries)-1].Kind != string(team.Left) {
+		t.Errorf("the journal ends with %+v, %v; want that a left", entries[max(0, len(entries)-1):], err)
+	}
 	eventually(t, "b to be alone", func() bool { return b.get(func(h *host) string { return h.status }) == "📡 bravo" })
 	refused("b's write", b.change(agent.Writes, f, "three\n"), "alpha changed left")
 }
