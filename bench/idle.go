@@ -55,6 +55,8 @@ func idleMemory(l *lab) ([]figure, error) {
 // idleCPU: what each of many sidecars in one exchange costs while nothing
 // happens. Each shows a beacon of its own, heartbeats included.
 func idleCPU(l *lab) ([]figure, error) {
+	l.teams = true
+	defer func() { l.teams = false }()
 	peers := l.rounds(100, 20)
 	span := time.Duration(l.rounds(20, 3)) * time.Second
 	root, err := l.folder()

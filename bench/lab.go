@@ -13,6 +13,7 @@ type lab struct {
 	dir      string // for temporary folders; removed at the end
 	programs programs
 	quick    bool
+	teams    bool // sessions are in teams
 	log      io.Writer
 }
 

@@ -36,6 +36,9 @@ func (l *lab) program(root string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(l.ctx, l.programs.switchboard, args...)
 	cmd.Dir = root
 	cmd.Env = []string{"SWITCHBOARD_DIR=" + root, "HOME=" + root, "PATH=" + os.Getenv("PATH")}
+	if !l.teams { // news of a team would come along with the messages
+		cmd.Env = append(cmd.Env, "PI_TELECOM_DISABLE=1")
+	}
 	return cmd
 }
 

@@ -64,6 +64,8 @@ func history(root string) []exchange.Entry {
 
 // guardInTeam: the verdict on a write, with peers and a history.
 func guardInTeam(l *lab) ([]figure, error) {
+	l.teams = true
+	defer func() { l.teams = false }()
 	root, err := l.folder()
 	if err != nil {
 		return nil, err

@@ -35,7 +35,7 @@ const (
 // are killed: a line that was added without a fault or a note stays, unless a
 // round with a fault or a note went over it.
 func TestNoSilentOverwriteSoak(t *testing.T) {
-	rounds := 200
+	rounds := 160
 	if n, _ := strconv.Atoi(os.Getenv("SOAK")); n > 0 { // unset means no soak
 		rounds = 40 * n
 	}

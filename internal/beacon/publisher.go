@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -86,15 +85,15 @@ func Open(cfg Config, doc Document) (*Publisher, error) {
 // private makes the beacon folder, for its owner alone. Pi's own folder above
 // it keeps its mode.
 func private(dir string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
+	makeErr := os.MkdirAll(dir, 0o700)
 	info, err := os.Lstat(dir)
-	if err != nil {
+	switch {
+	case err == nil && !info.IsDir(): // first: clearer than what making it says
+		return errors.New(dir + " is in the way and not a folder")
+	case makeErr != nil:
+		return makeErr
+	case err != nil:
 		return err
-	}
-	if !info.IsDir() {
-		return &fs.PathError{Op: "open", Path: dir, Err: errors.New("not a folder")}
 	}
 	if info.Mode().Perm()&0o077 != 0 {
 		return os.Chmod(dir, 0o700)

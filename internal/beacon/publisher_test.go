@@ -295,8 +295,11 @@ func TestInTheWay(t *testing.T) {
 		if err := os.WriteFile(dir, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if p, err := Open(config(dir), document(lifecycle.Idle, "i")); err == nil {
-			t.Errorf("Open = %v, want an error", p)
+		if p, err := Open(config(dir), document(lifecycle.Idle, "i")); err == nil || err.Error() != dir+" is in the way and not a folder" {
+			t.Errorf("Open = %v, %v; want an error that says so", p, err)
+		}
+		if info, err := os.Lstat(dir); err != nil || !info.Mode().IsRegular() {
+			t.Errorf("the file is gone: %v, %v", info, err)
 		}
 	})
 	t.Run("a folder for the document", func(t *testing.T) {

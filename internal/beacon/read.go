@@ -116,7 +116,11 @@ const reuse = 2 * time.Second
 // belongs to another by now. False where that can't be told.
 func (d Document) Orphaned() bool {
 	began, err := proc.Began(d.PID)
-	return err == nil && d.UpdatedAt > 0 && began.After(time.UnixMilli(d.UpdatedAt).Add(reuse))
+	last := d.UpdatedAt
+	if last <= 0 || time.UnixMilli(last).After(time.Now().Add(Stale)) {
+		last = d.StartedAt // it says nothing, or a clock was wrong
+	}
+	return err == nil && last > 0 && began.After(time.UnixMilli(last).Add(reuse))
 }
 
 // Old reports whether the instance was not heard of lately. A time that lies
@@ -137,6 +141,7 @@ func sweep(dir string) {
 			err := fs.ErrInvalid // a socket says nothing by itself
 			if ending == ".json" {
 				d, err = read(path)
+				d.PID = pid // a file stands for its name's process, whatever it says
 			}
 			orphaned[pid] = orphaned[pid] || err == nil && d.Orphaned()
 			if !orphaned[pid] && (fresh[pid] || running(pid)) {
@@ -224,6 +229,9 @@ func ask(ctx context.Context, socket, command string) (*line, Document, error) {
 	if err != nil {
 		conn.Close()
 		return nil, Document{}, err
+	}
+	if doc.Socket == "" { // by another publisher, which need not say
+		doc.Socket = socket
 	}
 	return l, doc, nil
 }

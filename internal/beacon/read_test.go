@@ -18,12 +18,14 @@ import (
 	"time"
 
 	"switchboard/internal/lifecycle"
+	"switchboard/internal/proc"
 )
 
 // Documents that are not what they should be are left out, and Read says why.
 func TestHostileDocuments(t *testing.T) {
 	good := func(change func(*Document)) string {
 		d := document(lifecycle.Idle, "i")
+		d.StartedAt = time.Now().UnixMilli()
 		change(&d)
 		data, err := json.Marshal(d)
 		if err != nil {
@@ -81,7 +83,6 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// The documents of dead processes are left out, the others come by their start.
 // runningPID starts a process and returns its number.
 func runningPID(t *testing.T) int {
 	t.Helper()
@@ -131,11 +132,70 @@ func TestNoPushes(t *testing.T) {
 			conn.Close()
 		}
 	}()
-	if _, got, err := Subscribe(t.Context(), socket); !errors.Is(err, ErrNoPushes) || got.State != lifecycle.Working {
+	if _, got, err := Subscribe(t.Context(), socket); !errors.Is(err, ErrNoPushes) || got.State != lifecycle.Working || got.Socket != socket {
 		t.Errorf("Subscribe = %+v, %v", got, err)
 	}
 }
 
+// Of a process that began after its document, which of its times count.
+func TestOrphaned(t *testing.T) {
+	pid := runningPID(t)
+	began, err := proc.Began(pid)
+	if err != nil {
+		t.Skip(err)
+	}
+	tests := []struct {
+		name             string
+		started, updated time.Duration // before the process began
+		want             bool
+	}{
+		{"its own", 0, 0, false},
+		{"clocks differ a little", time.Second, time.Second, false},
+		{"of one that ended", time.Hour, 3 * time.Second, true},
+		{"of one whose clock was wrong", time.Hour, -time.Hour, true},
+		{"its own, while the clock is wrong", 0, -time.Hour, false},
+	}
+	for _, tt := range tests {
+		d := Document{PID: pid, StartedAt: began.Add(-tt.started).UnixMilli(), UpdatedAt: began.Add(-tt.updated).UnixMilli()}
+		if got := d.Orphaned(); got != tt.want {
+			t.Errorf("%s: orphaned %v", tt.name, got)
+		}
+	}
+	if (Document{PID: pid, StartedAt: 1}).Orphaned() == (Document{PID: pid}).Orphaned() {
+		t.Error("a start alone does not count, or nothing does")
+	}
+}
+
+// What goes is decided by the process that a file is named after, and not by
+// the one that it names.
+func TestSweepGoesByNames(t *testing.T) {
+	dir := t.TempDir()
+	file := func(named, says int, updated time.Time) string {
+		d := document(lifecycle.Idle, "x")
+		d.PID, d.StartedAt, d.UpdatedAt = says, updated.UnixMilli(), updated.UnixMilli()
+		data, err := json.Marshal(d)
+		if err == nil {
+			err = os.WriteFile(Path(dir, named), data, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return Path(dir, named)
+	}
+	young := runningPID(t)
+	if _, err := proc.Began(young); err != nil {
+		t.Skip(err)
+	}
+	leftover := file(young, 1, time.Now().Add(-time.Hour))
+	ahead := file(deadPID(t), 1, time.Now().Add(time.Hour))
+	lives := file(os.Getpid(), young, time.Now())
+	sweep(dir)
+	if exists(leftover) || exists(ahead) || !exists(lives) {
+		t.Errorf("another's process number: there %v; a time ahead: there %v; a live one: there %v", exists(leftover), exists(ahead), exists(lives))
+	}
+}
+
+// The documents of dead processes are left out, the others come by their start.
 func TestList(t *testing.T) {
 	dir := t.TempDir()
 	started := map[int]int64{os.Getpid(): 200, os.Getppid(): 100, deadPID(t): 50, runningPID(t): 10}

@@ -2,6 +2,7 @@ package beacon
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,8 +18,9 @@ import (
 // more than a little memory for a little while.
 const (
 	maxLine        = 64 << 10         // bytes of one command
-	maxClients     = 128              // connections at once; a new one takes the place of the least useful
-	maxSubscribers = 96               // of them; more are refused, so that a question is always answered
+	usualLine      = 1 << 10          // what is set aside for one; few are longer
+	maxClients     = 256              // connections at once; a new one takes the place of the least useful
+	maxSubscribers = 192              // of them; more are refused, so that a question is always answered
 	maxBacklog     = 1024             // documents that a subscriber may be behind
 	answerTime     = 2 * time.Second  // for a client to take an answer
 	silentTime     = 10 * time.Second // for a client to ask its first question
@@ -40,22 +42,33 @@ type server struct {
 	mu          sync.Mutex // guards all below and the clients; taken before the publisher's
 	clients     map[*client]bool
 	subscribers int
-	number      int // of the last connection
+	moment      int // counts changes of standing
 }
 
 // client is one connection.
 type client struct {
-	conn       net.Conn
-	number     int
-	asked      bool          // it has sent a command
-	subscribed bool          // it counts as a subscriber
-	pushes     chan Document // where transitions go; nil unless it subscribed; closed when it fell behind
+	conn     net.Conn
+	standing standing
+	since    int            // the moment that the standing began
+	pushes   chan *Document // where transitions go; nil unless it subscribed; closed when it fell behind
 }
+
+// standing is what a connection is worth when there are too many, the least
+// first.
+type standing int
+
+const (
+	silent     standing = iota // it never asked anything
+	quiet                      // it was answered
+	busy                       // it is being answered
+	subscribed                 // it is never given up for another
+)
 
 // command is what a client sends.
 type command struct {
-	Type string
-	ID   json.RawMessage
+	Type    string
+	ID      json.RawMessage
+	problem string // why it is none
 }
 
 // response answers a command, in the shape of Pi's RPC mode.
@@ -155,22 +168,29 @@ func (s *server) admit(c *client) bool {
 	if len(s.clients) >= maxClients {
 		s.displaceLocked()
 	}
-	s.number++
-	c.number = s.number
 	s.clients[c] = true
+	s.rankLocked(c, silent)
 	return true
 }
 
-// displaceLocked ends the connection that is worth least: the oldest that never
-// asked anything, else the oldest that did not subscribe. There is one, since
-// subscribers may not have all places.
+func (s *server) rank(c *client, to standing) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rankLocked(c, to)
+}
+
+func (s *server) rankLocked(c *client, to standing) {
+	s.moment++
+	c.standing, c.since = to, s.moment
+}
+
+// displaceLocked ends the connection that is worth least, of several the one
+// that has been so for longest: a client that keeps asking outlasts one that is
+// done. There is one, since subscribers may not have all places.
 func (s *server) displaceLocked() {
 	var victim *client
 	for c := range s.clients {
-		if c.subscribed {
-			continue
-		}
-		if victim == nil || (c.asked == victim.asked && c.number < victim.number) || (victim.asked && !c.asked) {
+		if c.standing != subscribed && (victim == nil || c.less(victim)) {
 			victim = c
 		}
 	}
@@ -180,12 +200,17 @@ func (s *server) displaceLocked() {
 	}
 }
 
+// less reports whether a connection is to go before another.
+func (c *client) less(other *client) bool {
+	return cmp.Or(cmp.Compare(c.standing, other.standing), cmp.Compare(c.since, other.since)) < 0
+}
+
 func (s *server) drop(c *client) {
 	c.conn.Close()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.clients, c)
-	if c.subscribed {
+	if c.standing == subscribed {
 		s.subscribers--
 	}
 }
@@ -193,73 +218,90 @@ func (s *server) drop(c *client) {
 // serve answers one client until it has nothing more to ask. A connection that
 // was answered and is quiet is closed, since some clients never half-close.
 func (s *server) serve(c *client) {
-	in := bufio.NewReaderSize(c.conn, maxLine)
+	in := bufio.NewReaderSize(c.conn, usualLine)
 	for patience := silentTime; ; patience = quietTime {
 		_ = c.conn.SetReadDeadline(time.Now().Add(patience))
-		cmd, more := s.next(c, in)
+		cmd, err := next(in)
 		if cmd == nil {
-			if !more {
-				return
-			}
-			continue
+			return
 		}
 		if cmd.Type == "subscribe" {
 			s.subscribe(c, *cmd, in)
 			return
 		}
-		if !c.write(s.answer(*cmd)) || !more {
+		s.rank(c, busy)
+		if !c.write(s.answer(*cmd)) || err != nil {
 			return
+		}
+		s.rank(c, quiet)
+	}
+}
+
+// next reads a command, nil if there is none. With an error nothing follows.
+func next(in *bufio.Reader) (*command, error) {
+	line, err := readLine(in)
+	switch {
+	case errors.Is(err, bufio.ErrTooLong):
+		return &command{problem: "a command is one line of at most 64 KB"}, err
+	case err != nil && (len(line) == 0 || !errors.Is(err, io.EOF)):
+		return nil, err
+	}
+	cmd := parse(line)
+	return &cmd, err
+}
+
+// readLine reads up to the end of a line. Only a long one takes much memory.
+func readLine(in *bufio.Reader) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := in.ReadSlice('\n')
+		if line = append(line, part...); len(line) > maxLine {
+			return nil, bufio.ErrTooLong
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, err
 		}
 	}
 }
 
-// next reads a command. Without one, what there was has been answered; without
-// more, nothing follows.
-func (s *server) next(c *client, in *bufio.Reader) (cmd *command, more bool) {
-	line, err := in.ReadSlice('\n')
-	switch {
-	case errors.Is(err, bufio.ErrBufferFull):
-		c.write(response{Type: "response", Command: "unknown", Error: "a command is one line of at most 64 KB"})
-		return nil, false
-	case err != nil && (len(line) == 0 || !errors.Is(err, io.EOF)):
-		return nil, false
-	}
-	s.mu.Lock()
-	c.asked = true
-	s.mu.Unlock()
-	parsed, ok := parse(line)
-	if !ok {
-		took := c.write(response{Type: "response", Command: "unknown", Error: `want a JSON object with a "type" that is a string`})
-		return nil, took && err == nil
-	}
-	return &parsed, err == nil
-}
-
-// parse reads a command. Names of fields count as they are written.
-func parse(line []byte) (cmd command, ok bool) {
+// parse reads a command. Names of fields count as they are written, which they
+// would not in a struct.
+func parse(line []byte) command {
+	const problem = `want a JSON object with a "type" that is a string`
 	var fields map[string]json.RawMessage
-	if json.Unmarshal(line, &fields) != nil || json.Unmarshal(fields["type"], &cmd.Type) != nil || string(fields["type"]) == "null" {
-		return command{}, false
+	if err := json.Unmarshal(line, &fields); err != nil {
+		return command{problem: problem}
 	}
-	cmd.ID = fields["id"]
-	return cmd, true
+	cmd := command{ID: fields["id"]}
+	var name *string // null is no string
+	if err := json.Unmarshal(fields["type"], &name); err != nil || name == nil {
+		cmd.problem = problem
+		return cmd
+	}
+	cmd.Type = *name
+	return cmd
 }
 
 func (s *server) answer(cmd command) response {
 	r := response{Type: "response", ID: cmd.ID, Command: cmd.Type}
-	if cmd.Type != "get_state" {
+	var doc Document
+	switch cmd.Type {
+	case "get_state":
+		doc = s.publisher.current(s.ctx)
+	case "subscribe": // again
+		doc = s.publisher.known()
+	default:
 		r.Command = clip(cmd.Type)
-		r.Error = "unknown command; there are get_state and subscribe"
+		r.Error = cmp.Or(cmd.problem, "unknown command; there are get_state and subscribe")
 		return r
 	}
-	doc := s.publisher.current(s.ctx)
 	r.Success, r.Data = true, &doc
 	return r
 }
 
-// clip keeps an unknown command's name short in the answer.
+// clip keeps an unknown command's name short in the answer, and never empty.
 func clip(name string) string {
-	if len(name) > 64 {
+	if name == "" || len(name) > 64 {
 		return "unknown"
 	}
 	return name
@@ -269,65 +311,99 @@ func clip(name string) string {
 // none left out in between, until either side hangs up. Further commands are
 // answered in between.
 func (s *server) subscribe(c *client, cmd command, in *bufio.Reader) {
-	pushes := make(chan Document, maxBacklog)
+	r := response{Type: "response", ID: cmd.ID, Command: cmd.Type}
+	doc, pushes := s.enlist(c)
+	if pushes == nil {
+		r.Error = "too many subscribers; ask get_state instead, or try again later"
+		c.write(r)
+		return
+	}
+	r.Success, r.Data = true, &doc
+	if c.write(r) {
+		s.attend(c, in, pushes)
+	}
+}
+
+// enlist makes a client a subscriber and returns the document before the first
+// push; no channel if there are too many.
+func (s *server) enlist(c *client) (Document, chan *Document) {
 	s.mu.Lock()
-	full := s.subscribers >= maxSubscribers
-	if !full {
-		s.subscribers++
-		c.subscribed, c.pushes = true, pushes
+	defer s.mu.Unlock()
+	if s.subscribers >= maxSubscribers {
+		return Document{}, nil
 	}
+	s.subscribers++
+	s.rankLocked(c, subscribed)
+	c.pushes = make(chan *Document, maxBacklog)
 	// Taken in the same moment: a transition is either in it or pushed.
-	doc := s.publisher.known()
-	s.mu.Unlock()
-	if full {
-		c.write(response{Type: "response", ID: cmd.ID, Command: cmd.Type, Error: "too many subscribers; ask get_state instead, or try again later"})
-		return
-	}
-	if !c.write(response{Type: "response", ID: cmd.ID, Command: cmd.Type, Success: true, Data: &doc}) {
-		return
-	}
-	gone := make(chan struct{})
-	s.work.Go(func() {
-		defer close(gone)
-		s.hear(c, in)
-	})
+	return s.publisher.known(), c.pushes
+}
+
+// attend serves a subscriber. Answers and pushes are written by turns, so that
+// an answer never comes after a transition that it doesn't know of.
+func (s *server) attend(c *client, in *bufio.Reader, pushes <-chan *Document) {
+	ctx, cancel := context.WithCancel(s.ctx)
+	defer cancel()
+	questions := make(chan command)
+	s.work.Go(func() { hear(ctx, c, in, questions) })
 	for {
 		select {
-		case <-s.ctx.Done():
+		case <-ctx.Done():
 			return
-		case <-gone:
-			return
+		case cmd, ok := <-questions:
+			if !ok || !c.pass(pushes, len(pushes)) || !c.write(s.answer(cmd)) {
+				return
+			}
 		case doc, ok := <-pushes:
-			if !ok || !c.write(push{Type: "state", Data: doc}) {
+			if !ok || !c.write(push{Type: "state", Data: *doc}) {
 				return
 			}
 		}
 	}
 }
 
-// hear answers what a subscriber says, and returns when it is gone.
-func (s *server) hear(c *client, in *bufio.Reader) {
+// pass writes the next n transitions and reports whether the client took them.
+func (c *client) pass(pushes <-chan *Document, n int) bool {
+	for range n {
+		if !c.write(push{Type: "state", Data: *<-pushes}) {
+			return false
+		}
+	}
+	return true
+}
+
+// hear passes on what a subscriber asks, and closes the channel when it is gone
+// or broke the rules.
+func hear(ctx context.Context, c *client, in *bufio.Reader, questions chan<- command) {
+	defer close(questions)
 	_ = c.conn.SetReadDeadline(time.Time{})
-	for more := true; more; {
-		var cmd *command
-		if cmd, more = s.next(c, in); cmd == nil {
-			continue
+	for {
+		cmd, err := next(in)
+		if cmd != nil {
+			select {
+			case <-ctx.Done():
+				return
+			case questions <- *cmd:
+			}
 		}
-		r := s.answer(*cmd)
-		if cmd.Type == "subscribe" {
-			doc := s.publisher.known()
-			r = response{Type: "response", ID: cmd.ID, Command: cmd.Type, Success: true, Data: &doc}
-		}
-		if !c.write(r) {
+		switch {
+		case errors.Is(err, io.EOF):
+			c.outlast(ctx)
+			return
+		case err != nil:
 			return
 		}
 	}
-	// The end of what it says. It may have half-closed and still listen.
+}
+
+// outlast waits until a client that says no more is gone: it may have
+// half-closed and still listen.
+func (c *client) outlast(ctx context.Context) {
 	check := time.NewTicker(quietTime)
 	defer check.Stop()
 	for !hungUp(c.conn) {
 		select {
-		case <-s.ctx.Done():
+		case <-ctx.Done():
 			return
 		case <-check.C:
 		}
@@ -342,7 +418,7 @@ func (s *server) broadcastLocked(doc Document) {
 			continue
 		}
 		select {
-		case c.pushes <- doc:
+		case c.pushes <- &doc:
 		default:
 			close(c.pushes)
 			c.pushes = nil

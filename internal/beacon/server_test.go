@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -235,8 +237,6 @@ func TestSlowReader(t *testing.T) {
 	}
 }
 
-// Of 200 connections at once some are told to come back, and all others are
-// answered.
 // Whatever others hold open, a question is answered at once.
 func TestManyConnections(t *testing.T) {
 	for name, first := range map[string]string{
@@ -244,7 +244,7 @@ func TestManyConnections(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := lit(t)
-			all := make([]*wire, 200)
+			all := make([]*wire, maxClients+50)
 			for i := range all {
 				all[i] = dial(t, p)
 				_, _ = io.WriteString(all[i], first)
@@ -267,6 +267,102 @@ func TestManyConnections(t *testing.T) {
 				t.Errorf("%d subscribers are left", p.server.subscribers)
 			}
 		})
+	}
+}
+
+// 200 clients at once are all answered, while others hold every other place.
+func TestManyQueries(t *testing.T) {
+	p := lit(t)
+	for i := range maxClients {
+		w := dial(t, p)
+		if i%4 != 0 {
+			w.say(t, "{\"type\":\"subscribe\"}\n")
+			w.line(t)
+		}
+	}
+	if p.server.subscribers != maxSubscribers {
+		t.Fatalf("%d subscribers, want %d", p.server.subscribers, maxSubscribers)
+	}
+	const clients, atOnce = 200, 32
+	var work sync.WaitGroup
+	places := make(chan struct{}, atOnce)
+	for range clients {
+		places <- struct{}{}
+		work.Go(func() {
+			defer func() { <-places }()
+			if _, err := Query(t.Context(), p.known().Socket); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	work.Wait()
+}
+
+// A new connection ends the least useful one, and never a subscriber.
+func TestDisplacement(t *testing.T) {
+	s := &server{ctx: t.Context(), publisher: new(Publisher), clients: make(map[*client]bool)}
+	names := make(map[*client]string)
+	add := func(name string) *client {
+		conn, other := net.Pipe()
+		t.Cleanup(func() { conn.Close(); other.Close() })
+		c := &client{conn: conn}
+		if !s.admit(c) {
+			t.Fatal("not admitted")
+		}
+		names[c] = name
+		return c
+	}
+	poller := add("poller")
+	s.rank(poller, quiet)
+	for range maxSubscribers {
+		s.enlist(add("subscriber"))
+	}
+	s.rank(add("older busy"), busy)
+	s.rank(add("newer busy"), busy)
+	s.rank(add("quiet"), quiet)
+	s.rank(poller, busy)
+	s.rank(poller, quiet)
+	add("older silent")
+	for len(s.clients) < maxClients {
+		add("silent")
+	}
+	gone := func() (out string) {
+		for c, name := range names {
+			if !s.clients[c] {
+				out = name
+				delete(names, c)
+			}
+		}
+		return out
+	}
+	spare := maxClients - maxSubscribers - 5 // silent ones beside the oldest
+	for i, want := range append(append([]string{"older silent"}, slices.Repeat([]string{"silent"}, spare)...), "quiet", "poller", "older busy", "newer busy") {
+		s.rank(add("new"), busy)
+		if got := gone(); got != want {
+			t.Fatalf("connection %d took the place of %q, want %q", i, got, want)
+		}
+	}
+	if n := s.subscribers; n != maxSubscribers {
+		t.Errorf("%d subscribers", n)
+	}
+}
+
+// A connection costs little memory.
+func TestSmallConnections(t *testing.T) {
+	p := lit(t)
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	for range maxSubscribers {
+		w := dial(t, p)
+		w.say(t, "{\"type\":\"subscribe\"}\n")
+		w.line(t)
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	each := (int64(after.HeapAlloc) - int64(before.HeapAlloc)) / maxSubscribers
+	if t.Logf("%d bytes each", each); each > 32<<10 {
+		t.Errorf("a subscriber costs %d bytes", each)
 	}
 }
 
@@ -314,14 +410,93 @@ func TestAskAfterSubscribe(t *testing.T) {
 	}
 }
 
+// An answer on a subscribed connection is never older than a push before it, so
+// that whoever takes what came last knows the state.
+func TestAnswersAndPushesInOrder(t *testing.T) {
+	p := open(t, folder(t), numbered(0))
+	defer p.Close(true)
+	w := dial(t, p)
+	w.say(t, "{\"type\":\"subscribe\"}\n")
+	w.line(t)
+	const transitions = 2000
+	var heard atomic.Int64
+	var work sync.WaitGroup
+	defer work.Wait()
+	work.Go(func() {
+		for n := 1; n <= transitions; n++ {
+			p.Update(numbered(n))
+			for int64(n)-heard.Load() > maxBacklog/2 && t.Context().Err() == nil {
+				time.Sleep(50 * time.Microsecond)
+			}
+		}
+	})
+	work.Go(func() {
+		for heard.Load() < transitions {
+			if _, err := io.WriteString(w, "{\"type\":\"get_state\"}\n"); err != nil {
+				return
+			}
+			time.Sleep(20 * time.Microsecond)
+		}
+	})
+	answers := 0
+	for last := int64(0); last < transitions; heard.Store(last) {
+		var m push
+		if text := w.line(t); json.Unmarshal([]byte(text), &m) != nil {
+			t.Errorf("line %q", text)
+			heard.Store(transitions)
+			return
+		}
+		switch {
+		case m.Type == "response" && m.Data.Since >= last:
+			answers++
+		case m.Type == "state" && m.Data.Since == last+1:
+			last++
+		default:
+			t.Errorf("after push %d came a %s of %d", last, m.Type, m.Data.Since)
+			heard.Store(transitions)
+			return
+		}
+	}
+	if answers == 0 {
+		t.Error("no question was answered")
+	}
+}
+
+// A subscriber that breaks the rules is told so and closed.
+func TestEndlessLineOfSubscriber(t *testing.T) {
+	p := lit(t)
+	w := dial(t, p)
+	w.say(t, "{\"type\":\"subscribe\"}\n")
+	w.line(t)
+	w.say(t, strings.Repeat("x", maxLine+usualLine))
+	if got := w.line(t); !strings.Contains(got, "at most 64 KB") {
+		t.Errorf("answer %q", got)
+	}
+	if got := w.line(t); got != "" {
+		t.Errorf("then %q", got)
+	}
+}
+
 // What is no command is told so; names count as they are written.
 func TestNoCommands(t *testing.T) {
 	p := lit(t)
-	for _, line := range []string{"{}", "null", "[]", "7", `{"type":null}`, `{"type":7}`, `{"Type":"get_state"}`, `{"TYPE":"get_state"}`} {
+	const want = `"command":"unknown","success":false,"error":"want a JSON object`
+	for _, line := range []string{"{}", "null", "[]", "7", `"get_state"`, `{"type":null}`, `{"type":7}`, `{"Type":"get_state"}`, `{"TYPE":"get_state"}`} {
 		w := dial(t, p)
 		w.say(t, line+"\n")
-		if got := w.line(t); !strings.Contains(got, `"success":false`) || !strings.Contains(got, `"command":"unknown"`) {
-			t.Errorf("%s: answer %q", line, got)
+		if got := w.line(t); !strings.Contains(got, want) {
+			t.Errorf("%s: answer %q, want %s in it", line, got, want)
+		}
+	}
+	for line, want := range map[string]string{
+		`{"id":7}`:             `{"type":"response","id":7,` + want,
+		`{"type":""}`:          `"command":"unknown","success":false,"error":"unknown command`,
+		`{"type":"GET_STATE"}`: `"command":"GET_STATE","success":false,"error":"unknown command`,
+	} {
+		w := dial(t, p)
+		w.say(t, line+"\n")
+		if got := w.line(t); !strings.Contains(got, want) {
+			t.Errorf("%s: answer %q, want %s in it", line, got, want)
 		}
 	}
 }

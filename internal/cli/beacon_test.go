@@ -197,6 +197,8 @@ func TestWords(t *testing.T) {
 		{"retrying", ago(time.Second), beacon.Detail{Attempt: 2, MaxAttempts: 3, DelayMS: ptr(int64(4500)), Error: "429 slow\ndown"}, "retrying 2/3 in 4s: 429 slow down"},
 		{"retrying", ago(time.Minute), beacon.Detail{Attempt: 3, MaxAttempts: 3, DelayMS: ptr(int64(4000))}, "retrying 3/3"},
 		{"retrying", ago(time.Minute), beacon.Detail{}, "retrying 1m"},
+		{"dancing", ago(time.Minute), beacon.Detail{}, "unknown 1m"},
+		{"", ago(time.Minute), beacon.Detail{}, "unknown 1m"},
 	}
 	for _, tt := range tests {
 		if got := words(beacon.Document{State: tt.state, Since: tt.since, Detail: tt.detail}, now); got != tt.want {

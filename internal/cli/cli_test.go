@@ -40,7 +40,7 @@ func TestExplain(t *testing.T) {
 		{&dirstore.RootError{Path: "/r", Problem: "is odd", Mend: "mend it"}, failed, "/r: is odd", "mend it"},
 		{&pihost.MendError{Problem: "in the way", Mend: "rm x"}, failed, "in the way", "rm x"},
 		{fmt.Errorf("read: %w", context.Canceled), interrupted, "read: context canceled", ""},
-		{errors.New("two\nlines \x1b[31mred"), failed, "two lines [31mred", ""},
+		{errors.New("two\nlines \x1b[31mred"), failed, "two lines red", ""},
 	}
 	for _, tt := range tests {
 		code, what, hint := explain(tt.err)

@@ -116,7 +116,7 @@ func (d *demo) prepare() (err error) {
 			d.env = append(d.env, v)
 		}
 	}
-	d.env = append(d.env, "SWITCHBOARD_DIR="+root, "PI_CODING_AGENT_DIR="+filepath.Join(d.dir, "pi"))
+	d.env = append(d.env, "SWITCHBOARD_DIR="+root, "PI_TELECOM_DISABLE=1", "PI_CODING_AGENT_DIR="+filepath.Join(d.dir, "pi"))
 	d.store, err = dirstore.Open(root, Version)
 	return err
 }

@@ -212,7 +212,7 @@ func TestAccount_IsPlain(t *testing.T) {
 	var out strings.Builder
 	tell := &account{out: &out, width: 80, paint: func(_ style, s string) string { return s }}
 	tell.quote("a\x1b[31mb\r\nc")
-	if got, want := out.String(), "   │ a[31mb\n   │ c\n"; got != want {
+	if got, want := out.String(), "   │ ab\n   │ c\n"; got != want {
 		t.Errorf("quote = %q, want %q", got, want)
 	}
 	if delivery.CleanText("\x1b") != "" {

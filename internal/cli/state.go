@@ -30,7 +30,7 @@ func (a *app) stateCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:               "state [LOCATOR|PID|self] [--json]",
 		Short:             "Show what running agents are doing: working, compacting, retrying or idle.",
-		Long:              "A locator is a process id, or a session's id, name or working directory; self is the agent whose shell this is.\nidle means that the agent will not go on by itself. \"by its file\" marks an agent that did not answer: its file says what it did when it was last heard of.",
+		Long:              "A locator is a process id, or a session's id, name or working directory; self is the agent whose shell this is.\nidle means that the agent will not go on by itself. \"by its file\" marks an agent that did not answer: its file says what it did when it was last heard of. stale is one that was not heard of for 20 seconds.",
 		Example:           "switchboard state self --json",
 		GroupID:           peopleGroup,
 		Args:              cobra.ArbitraryArgs,
@@ -114,6 +114,18 @@ func filed(d beacon.Document) instance {
 	return instance{Document: d, Source: fromFile, Stale: d.Old(time.Now())}
 }
 
+// reserve says why an instance's state may not be what it does now: nobody
+// answered, so that its file had to do.
+func (i instance) reserve(now time.Time) string {
+	switch {
+	case i.Stale:
+		return ", stale" + lasting(i.UpdatedAt, now)
+	case i.Source == fromFile:
+		return ", by its file"
+	}
+	return ""
+}
+
 // Who told of an instance.
 const (
 	fromSocket = "socket"
@@ -128,7 +140,7 @@ func one(c *cobra.Command, docs []beacon.Document, locator string) (beacon.Docum
 	found, match := named(docs, locator)
 	switch {
 	case match.Locator == "":
-		return beacon.Document{}, phonebook.ErrNoLocator
+		return beacon.Document{}, &usageError{problem: "the locator is blank", hint: "switchboard state"}
 	case len(found) == 0:
 		return beacon.Document{}, &noInstanceError{&phonebook.NobodyError{Unmatched: []string{locator}, Book: bookOfBeacons(docs)}}
 	case len(found) > 1:
@@ -336,13 +348,7 @@ func stateTable(found []instance, now time.Time) []column {
 		instanceCwd:     {title: "CWD", least: 16, tail: true},
 	}
 	for _, i := range found {
-		state := words(i.Document, now)
-		switch {
-		case i.Stale:
-			state += ", stale" + lasting(i.UpdatedAt, now)
-		case i.Source == fromFile:
-			state += ", by its file"
-		}
+		state := words(i.Document, now) + i.reserve(now)
 		for n, cell := range []string{strconv.Itoa(i.PID), state, usage(i.ContextUsage), calls(i.Document), i.Cwd} {
 			if cell = delivery.Line(cell, maxCell); cell == "" {
 				cell = "-"

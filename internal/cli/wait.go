@@ -97,7 +97,7 @@ func (a *app) wait(c *cobra.Command, locator string, goals []string, timeout tim
 		return err
 	}
 	if own, err := nearest([]beacon.Document{d}, os.Getpid()); err == nil && own.PID == d.PID && !slices.Contains(goals, string(lifecycle.Working)) {
-		return misuse(c, "%s works until this command ends, so it can't be %s before; detach it to wait for that: setsid -f switchboard wait %d --for %s", locator, strings.Join(goals, " or "), d.PID, strings.Join(goals, ","))
+		return misuse(c, "%s works until this command ends, so it can't be %s before; detach it to wait for that: setsid -f %s %d%s", locator, strings.Join(goals, " or "), c.CommandPath(), d.PID, givenFlags(c))
 	}
 	ctx, cancel := context.WithTimeout(c.Context(), timeout)
 	defer cancel()

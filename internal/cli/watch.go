@@ -23,7 +23,7 @@ func (a *app) watchCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:               "watch [LOCATOR…] [--json]",
 		Short:             "Print a line each time that a running agent changes its state.",
-		Long:              "It begins with the present states and follows agents that come and go, until Ctrl-C.\nA locator is a process id, or a session's id, name or working directory; self is the agent whose shell this is.\nAn agent that comes to its end is told of once, as gone, with the last that was known of it.",
+		Long:              "It begins with the present states and follows agents that come and go, until Ctrl-C.\nA locator is a process id, or a session's id, name or working directory; self is the agent whose shell this is.\nAn agent that comes to its end is told of once, as gone, with the last that was known of it. A locator that nobody has yet is waited for.",
 		Example:           "switchboard watch --json",
 		GroupID:           peopleGroup,
 		Args:              cobra.ArbitraryArgs,
@@ -139,11 +139,8 @@ func (a *app) printSight(before, s sight, asJSON bool) error {
 		return err
 	}
 	what := goneEvent
-	if s.Event == stateEvent {
-		what = words(s.Document, time.Now())
-	}
-	if s.Stale {
-		what += ", stale" + lasting(s.UpdatedAt, time.Now())
+	if now := time.Now(); s.Event == stateEvent {
+		what = words(s.Document, now) + s.reserve(now)
 	}
 	if before.State != "" && (before.SessionID == s.SessionID || s.Event == goneEvent) {
 		what = stateWord(before.State) + " → " + what
@@ -171,19 +168,19 @@ func follow(ctx context.Context, dir string, d beacon.Document, tell func(sight)
 		case err == nil:
 			d = now
 		}
+		began := time.Now()
 		now, more, err := listen(alive, d, tell)
 		switch {
 		case !more:
 			return
 		case err == nil:
-			d = now
-			continue // hung up: its end, or the helper's
+			d = now // hung up: its end, or the helper's
 		case first && !tell(sight{Event: stateEvent, instance: filed(d)}):
 			return
 		}
 		select {
 		case <-alive.Done():
-		case <-time.After(retryEvery):
+		case <-time.After(time.Until(began.Add(retryEvery))): // at once, unless it hangs up each time
 		}
 	}
 }
