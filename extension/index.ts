@@ -55,6 +55,7 @@ export default function switchboard(pi: ExtensionAPI): void {
 	let resting = true; // what Pi was last seen to be
 	let turned = Date.now(); // when it became that
 	let looking: NodeJS.Timeout | undefined;
+	let before: Promise<unknown> = Promise.resolve(); // the call of a tool of ours that goes first
 	const told = new Set<string>();
 
 	/** Runs f; whatever it throws is told once and goes no further. */
@@ -395,6 +396,13 @@ export default function switchboard(pi: ExtensionAPI): void {
 		}
 	});
 
+	/** Makes the calls of one message one after another, as the model wrote them. */
+	function inTurn<T>(f: () => Promise<T> | undefined): Promise<T | undefined> {
+		const mine = before.then(f);
+		before = mine.catch(() => undefined);
+		return mine;
+	}
+
 	/** Offers our tools under names that nobody has taken. */
 	function registerTools(here: string): void {
 		const specs = JSON.parse(readFileSync(join(here, "tools.json"), "utf8")) as Record<string, any>;
@@ -412,7 +420,7 @@ export default function switchboard(pi: ExtensionAPI): void {
 				prepareArguments: loosen,
 				...DRAWING[name],
 				async execute(callId: string, params: unknown, signal?: AbortSignal) {
-					const r = await link?.request("tool", { tool: name, callId, params: params as any }, TOOL_MS, signal);
+					const r = await inTurn(() => link?.request("tool", { tool: name, callId, params: params as any }, TOOL_MS, signal));
 					if (!r) throw new Error(signal?.aborted ? "cancelled" : "switchboard's helper does not respond: go on without it, and repeat the call later if it matters");
 					return { content: [{ type: "text" as const, text: r.text }], details: r.details, isError: !!r.isError };
 				},

@@ -190,3 +190,32 @@ func TestPrintAndJSON(t *testing.T) {
 		})
 	}
 }
+
+// The calls of one message arrive in the order in which the model wrote them.
+func TestOrderOfParallelCalls(t *testing.T) {
+	t.Parallel()
+	w := rig.NewWorld(t)
+	a := start(t, w, rig.Options{Session: "a"})
+	b := start(t, w, rig.Options{Session: "b", Args: []string{"--session-id", "b-id"}})
+	listed(t, w, a.SessionID(), "b-id")
+	w.Model.Script("b", bash("sleep 1"), model.Step{Text: "ok"})
+	b.Prompt("work")
+	b.Wait(rig.OfType("tool_execution_start"), rig.Watchdog)
+	parts := texts("part", 6)
+	var calls model.Step
+	for _, p := range parts {
+		calls.Tools = append(calls.Tools, send("b-id", p).Tools...)
+	}
+	w.Model.Script("a", calls, model.Step{Text: "ok"})
+	a.Run("send the parts")
+	r := w.Model.WaitRequest(t, "b", 2, rig.Watchdog)
+	once(t, r, parts)
+	at := -1
+	for _, p := range parts {
+		i := strings.Index(r.Transcript(), p)
+		if i < at {
+			t.Fatalf("%s is before its time:\n%s", p, r.Transcript())
+		}
+		at = i
+	}
+}

@@ -400,6 +400,7 @@ func (a *Agent) record(now time.Time) exchange.Record {
 		State: string(a.state()), Since: a.since(now), Joined: a.joined, Wakes: a.session.Wakes,
 		Handles: a.session.Handles,
 		Root:    a.place.Root, Branch: delivery.Line(a.place.Branch, maxName), Callsign: a.crew.callsign, Tool: a.longTool(now),
+		Held: a.desk.Holding(),
 	}
 	if !a.session.NoTeam {
 		r.Team = a.place.Team

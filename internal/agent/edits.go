@@ -113,7 +113,7 @@ func (a *Agent) checked(ev Checked, now time.Time) []Effect {
 			p.began = o.Seq
 		}
 	}
-	if o, held := a.crew.team.Before(a.session.Key.ID, ev.CallID); held {
+	if o, held := a.crew.team.Before(a.session.Key.ID, ev.CallID); held && a.session.Guard != guard.Off {
 		left := maxWait - a.edits.waited
 		if !p.since.IsZero() {
 			left -= now.Sub(p.since)
@@ -270,7 +270,7 @@ func (a *Agent) closeEdit(call string, r running, begun bool, f File, now time.T
 		return []Effect{a.failed(call, r.path)}, r.note
 	}
 	note := r.note
-	if r.op == Writes {
+	if r.op == Writes && a.session.Guard != guard.Off {
 		for _, e := range a.others(r.path) {
 			if begun && e.Seq > r.began {
 				note = "⚠ " + e.Callsign + " changed " + r.path.Short(a.place.Root) + " while this write was under way, and it went over that. Use read on it and put back what was lost."

@@ -228,9 +228,13 @@ func (a *Agent) send(ev ToolCalled, d dial, book phonebook.Book, now time.Time) 
 		return fail(unsendable(err))
 	}
 	to, err := book.One(d.all())
+	var several *phonebook.SeveralError
 	switch {
 	case errors.Is(err, phonebook.ErrNoLocator):
 		return fail("no destination: put one locator into to; list shows them")
+	case errors.As(err, &several):
+		example = exampleOne(several, book, d)
+		return fail(err.Error() + "; send reaches one session: name it by its id, or call broadcast to reach them all")
 	case err != nil:
 		return fail(err.Error())
 	case to.Self:
@@ -315,6 +319,24 @@ func exampleSend(book phonebook.Book, d dial) string {
 		}
 	}
 	return exampleList
+}
+
+// exampleOne is exampleSend for locators that mean several sessions: to the one
+// that more of them mean than any other.
+func exampleOne(several *phonebook.SeveralError, book phonebook.Book, d dial) string {
+	votes := make(map[string]int)
+	for _, m := range several.Matches {
+		for _, e := range m.Entries {
+			votes[e.ID]++
+		}
+	}
+	for _, e := range several.Found {
+		alone := !slices.ContainsFunc(several.Found, func(o phonebook.Entry) bool { return o.ID != e.ID && votes[o.ID] >= votes[e.ID] })
+		if to, ok := book.Dial(e); ok && alone && !e.Self {
+			return "touchtone " + toJSON(map[string]string{"action": "send", "to": to, "message": exampleText(d.Message)})
+		}
+	}
+	return exampleSend(book, d)
 }
 
 // exampleText is the message that was meant, or another where that can't be

@@ -254,3 +254,13 @@ func TestHops(t *testing.T) {
 		t.Errorf("hops after a human's prompt = %d", got)
 	}
 }
+
+// A send that means several says that broadcast reaches them all, and its
+// example goes to the one that was named best.
+func TestSendToSeveral(t *testing.T) {
+	ann, bob := session("ann-id", "same", "/repo", 11), session("bob-id", "same", "/repo", 12)
+	got, posted := dial(t, owner(t), `{"action":"send","to":"same","selectors":["bob-id"],"message":"x"}`, nil, ann, bob)
+	if posted != nil || !got.IsError || !strings.Contains(got.Text, "call broadcast to reach them all") || !strings.Contains(got.Text, `"to":"bob-id"`) {
+		t.Errorf("the answer = %q", got.Text)
+	}
+}

@@ -28,8 +28,7 @@ const (
 const soon = 5 * time.Second
 
 // Awaits says what a message waits for, from what a session's record tells
-// others. It can't tell a message that its human holds from one whose turn
-// could not be started: both go with the next prompt.
+// others.
 func Awaits(s exchange.Session, m delivery.Message, now time.Time) Await {
 	switch {
 	case s.Presence == exchange.Gone:
@@ -42,6 +41,8 @@ func Awaits(s exchange.Session, m delivery.Message, now time.Time) Await {
 		return AwaitTurnEnd // takes all there is, whatever it may wake
 	case !s.Wakes:
 		return AwaitStep
+	case s.Held && !m.Sent.After(s.Since):
+		return AwaitPrompt
 	case m.Hops > delivery.MaxHops, now.Sub(m.Sent) > soon && now.Sub(s.Since) > soon:
 		return AwaitPrompt
 	}

@@ -462,6 +462,46 @@ func TestAnswersAndPushesInOrder(t *testing.T) {
 	}
 }
 
+// What happened before a question is told before its answer.
+func TestPushesBeforeAnswer(t *testing.T) {
+	cfg := config(folder(t))
+	asked, answer := make(chan bool), make(chan bool)
+	cfg.Fresh = func(context.Context) (Document, bool) {
+		asked <- true
+		<-answer
+		return Document{}, false
+	}
+	p, err := Open(cfg, numbered(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close(true)
+	w := dial(t, p)
+	w.say(t, "{\"type\":\"subscribe\"}\n")
+	w.line(t)
+	for round := range 10 { // without a rule it is a matter of chance
+		w.say(t, strings.Repeat("{\"type\":\"get_state\"}\n", 2))
+		<-asked
+		p.Update(numbered(2*round + 1))
+		p.Update(numbered(2*round + 2))
+		time.Sleep(5 * time.Millisecond) // for the second question to be read
+		answer <- true
+		<-asked
+		answer <- true
+		var got []string
+		for range 4 {
+			var m push
+			if text := w.line(t); json.Unmarshal([]byte(text), &m) != nil {
+				t.Fatalf("line %q", text)
+			}
+			got = append(got, m.Type)
+		}
+		if want := []string{"response", "state", "state", "response"}; !slices.Equal(got, want) {
+			t.Fatalf("heard %q, want %q", got, want)
+		}
+	}
+}
+
 // A subscriber that breaks the rules is told so and closed.
 func TestEndlessLineOfSubscriber(t *testing.T) {
 	p := lit(t)

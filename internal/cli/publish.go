@@ -24,7 +24,7 @@ func (a *app) publishCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:               "publish KEY=VALUE… [--as NAME] [--session LOCATOR] [--clear] [--json]",
 		Short:             "Give a live session further values that it can be dialled by.",
-		Long:              "They replace what the same publisher said before; a repeated KEY has several values. In an agent's shell its own session\nis meant, elsewhere --session says which. They end with the session, or with --clear.",
+		Long:              "They replace what the same publisher said before; a repeated KEY has several values. In an agent's shell its own session\nis meant, elsewhere --session says which. They stay until --clear, and dial the session whenever it is there.",
 		Example:           "switchboard publish ticket=E-123",
 		GroupID:           peopleGroup,
 		Args:              cobra.ArbitraryArgs,

@@ -186,6 +186,11 @@ func (d *Desk) Tired() []Message {
 	return messages(d.list(func(it *item) bool { return it.status == Waiting && it.msg.Hops > MaxHops }))
 }
 
+// Holding reports whether something waits that wakes nobody by itself.
+func (d *Desk) Holding() bool {
+	return len(d.list(func(it *item) bool { return it.status == Held })) > 0
+}
+
 // Decline takes a batch back: the host did not use it. It costs no try, and
 // what was held stays held.
 func (d *Desk) Decline(batch int) {

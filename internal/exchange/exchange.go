@@ -98,6 +98,7 @@ type Record struct {
 	Root     string `json:"root,omitempty"`     // its checkout
 	Branch   string `json:"branch,omitempty"`   // checked out there
 	Tool     Tool   `json:"tool,omitzero"`      // that it has been in for long
+	Held     bool   `json:"held,omitempty"`     // its human stopped it, and messages from before that wait for the next prompt
 }
 
 // Tool is a call that a session is in.

@@ -98,7 +98,7 @@ func TestDocument(t *testing.T) {
 			"a tool",
 			agent.View{State: lifecycle.Working, Detail: lifecycle.Detail{Tool: "ba\x1b[2Jsh\n", ToolSince: tool}},
 			snapshot{},
-			"working", `{"pendingMessages":false,"pendingCount":0,"tool":"ba[2Jsh","toolSince":6000}`,
+			"working", `{"pendingMessages":false,"pendingCount":0,"tool":"bash","toolSince":6000}`,
 		},
 		{
 			"a dialog",

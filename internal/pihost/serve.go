@@ -51,6 +51,9 @@ type server struct {
 
 	checkouts checkouts
 
+	greeted chan struct{} // closed when hello was dealt with
+	once    sync.Once
+
 	// Set by hello, before anything uses them.
 	script *transcript
 	light  *light
@@ -59,7 +62,7 @@ type server struct {
 // Serve speaks with an extension over in and out until in ends, then leaves
 // the exchange and returns.
 func Serve(in io.ReadCloser, out io.WriteCloser, opts Options) error {
-	s := &server{opts: opts}
+	s := &server{opts: opts, greeted: make(chan struct{})}
 	mux := handler.Map{
 		"hello":    handler.New(s.hello),
 		"event":    handler.New(s.event),
@@ -117,6 +120,7 @@ var hooks = []string{"read", "edit", "write"}
 func (s *server) hello(_ context.Context, h hello) (welcome, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	defer s.once.Do(func() { close(s.greeted) })
 	w := welcome{Protocol: Protocol, Version: s.opts.Version, Hooks: hooks}
 	if s.sidecar != nil || s.problem != "" {
 		return w, errors.New("hello was said already")
@@ -182,7 +186,12 @@ func (s *server) conversationHolds(ids []string) agent.Event {
 // errNotReady answers what comes before hello, or without an exchange.
 var errNotReady = errors.New("not connected")
 
-func (s *server) connected() (*sidecar.Sidecar, error) {
+func (s *server) connected(ctx context.Context) (*sidecar.Sidecar, error) {
+	select {
+	case <-s.greeted: // requests are answered side by side, and may overtake it
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.sidecar == nil {
@@ -227,7 +236,7 @@ func expired(ctx context.Context, sentAt int64, waitMS int) (context.Context, co
 }
 
 func (s *server) boundary(ctx context.Context, b boundary) (*handover, error) {
-	sc, err := s.connected()
+	sc, err := s.connected(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -262,7 +271,7 @@ func wrap(h agent.Handover) handover {
 }
 
 func (s *server) tool(ctx context.Context, t toolRun) (agent.ToolResult, error) {
-	sc, err := s.connected()
+	sc, err := s.connected(ctx)
 	if err != nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -282,7 +291,7 @@ func (s *server) tool(ctx context.Context, t toolRun) (agent.ToolResult, error) 
 }
 
 func (s *server) toolCall(ctx context.Context, t toolCall) (agent.Verdict, error) {
-	sc, err := s.connected()
+	sc, err := s.connected(ctx)
 	if err != nil {
 		return agent.Verdict{}, nil // without an exchange every call may run
 	}
@@ -304,7 +313,7 @@ func (s *server) toolCall(ctx context.Context, t toolCall) (agent.Verdict, error
 const holdLimit = 5 * time.Second
 
 func (s *server) toolDone(ctx context.Context, t toolDone) (agent.Note, error) {
-	sc, err := s.connected()
+	sc, err := s.connected(ctx)
 	if err != nil {
 		return agent.Note{}, nil
 	}
@@ -320,8 +329,8 @@ func (s *server) toolDone(ctx context.Context, t toolDone) (agent.Note, error) {
 	return note, nil
 }
 
-func (s *server) declined(_ context.Context, d declined) error {
-	sc, err := s.connected()
+func (s *server) declined(ctx context.Context, d declined) error {
+	sc, err := s.connected(ctx)
 	if err != nil {
 		return err
 	}
@@ -358,8 +367,8 @@ func (s *server) Deck(count int) { s.push("deck", deck{Count: count}) }
 // Siblings implements sidecar.Host.
 func (s *server) Siblings(others []exchange.Session) { s.light.Siblings(others) }
 
-func (s *server) woken(_ context.Context, w woken) error {
-	sc, err := s.connected()
+func (s *server) woken(ctx context.Context, w woken) error {
+	sc, err := s.connected(ctx)
 	if err != nil {
 		return err
 	}

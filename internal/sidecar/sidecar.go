@@ -147,6 +147,9 @@ func (s *Sidecar) ask(taken, answered context.Context, event func(agent.Request)
 	s.put(job{ctx: taken, event: event, reply: reply})
 	select {
 	case v := <-reply:
+		if err, dropped := v.(error); dropped {
+			return nil, err
+		}
 		return v, nil
 	case <-answered.Done():
 		return nil, answered.Err()
@@ -232,7 +235,10 @@ func (s *Sidecar) loop() {
 
 // take feeds one job to the agent.
 func (s *Sidecar) take(j job) {
-	if j.ctx.Err() != nil {
+	if err := j.ctx.Err(); err != nil {
+		if j.reply != nil {
+			j.reply <- err
+		}
 		return
 	}
 	var req agent.Request

@@ -47,6 +47,7 @@ func (s *Store) Post(to exchange.SessionKey, m delivery.Message) error {
 			break
 		}
 		// The owner left, or has not come yet. It may leave again in between.
+		_ = os.Mkdir(s.path(inboxesDir), 0o700) // somebody may have cleaned up
 		if err := os.Mkdir(s.inboxPath(slug), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 			return unwritten(err)
 		}
