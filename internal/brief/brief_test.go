@@ -152,7 +152,7 @@ func TestActivity(t *testing.T) {
 		{brief.Activity{State: lifecycle.Idle, Tool: "bash", ToolSince: before(time.Hour)}, "idle"},
 		{brief.Activity{State: lifecycle.Compacting}, "busy · compacting"},
 		{brief.Activity{State: lifecycle.Idle, Unresponsive: true}, "unresponsive"},
-		{brief.Activity{State: "x\n\x1b[2Jy"}, "busy · x [2Jy"},
+		{brief.Activity{State: "x\n\x1b[2Jy"}, "busy · x y"},
 	} {
 		if got := c.a.Text(t0); got != c.want {
 			t.Errorf("%+v is %q, want %q", c.a, got, c.want)
