@@ -85,8 +85,8 @@ type Member struct {
 
 // Team is the fold over a journal. The zero Team is an empty one.
 type Team struct {
-	seq     uint64 // of the last entry
-	members []Member
+	seq     uint64            // of the last entry
+	members []Member          // by callsign
 	past    map[string]string // callsign that a departed session had last
 	log     []Line
 	open    []Open            // in the order in which they began
@@ -179,6 +179,7 @@ func (t *Team) join(e Entry, b Joining) {
 		m.Callsign = t.firstFree()
 	}
 	t.members = append(t.members, m)
+	t.sort()
 	t.note(Line{At: e.Wall.UTC(), Session: e.Session, Callsign: m.Callsign, What: HasJoined})
 }
 
@@ -212,6 +213,7 @@ func (t *Team) rename(e Entry, b Renaming) {
 	}
 	t.note(Line{At: e.Wall.UTC(), Session: m.Session, Callsign: want, What: WasRenamed, Text: m.Callsign})
 	m.Callsign, m.Wanted = want, ""
+	t.sort()
 }
 
 func (t *Team) task(e Entry, b Tasking) {
@@ -258,9 +260,12 @@ func (t *Team) named(callsign string) *Member {
 
 // Members lists who is there, by callsign in the order of the alphabet.
 func (t *Team) Members() []Member {
-	out := slices.Clone(t.members)
-	slices.SortFunc(out, func(a, b Member) int { return CompareCallsigns(a.Callsign, b.Callsign) })
-	return out
+	return slices.Clone(t.members)
+}
+
+// sort keeps the members in the order in which they are listed.
+func (t *Team) sort() {
+	slices.SortFunc(t.members, func(a, b Member) int { return CompareCallsigns(a.Callsign, b.Callsign) })
 }
 
 // Member returns a session that is there.
