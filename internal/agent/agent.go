@@ -142,6 +142,8 @@ func (a *Agent) Handle(ev Event, now time.Time) []Effect {
 		out = a.peerSeen(ev)
 	case Leaving:
 		return a.leaving()
+	case Left:
+		return a.left()
 	case Ticked:
 		out = a.reconsider(now)
 	}

@@ -123,8 +123,11 @@ type (
 		Gone    bool
 		Record  exchange.Session
 	}
-	// Leaving: the session is about to leave the roster.
+	// Leaving: the session is about to leave the roster. Left follows when what
+	// that made necessary is done.
 	Leaving struct{}
+	// Left: nothing comes after this.
+	Left struct{}
 	// Ticked: time passed.
 	Ticked struct{}
 )
@@ -151,6 +154,7 @@ func (Checked) isEvent()         {}
 func (Inspected) isEvent()       {}
 func (PeerSeen) isEvent()        {}
 func (Leaving) isEvent()         {}
+func (Left) isEvent()            {}
 func (Ticked) isEvent()          {}
 
 // Session is what the host says about itself and its conversation.

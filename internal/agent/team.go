@@ -173,11 +173,10 @@ func (a *Agent) peerSeen(ev PeerSeen) []Effect {
 	if p.misses < misses || (p.misses < 2*misses && !a.first(ev.Session)) {
 		return nil
 	}
-	var out []Effect
-	for _, o := range a.crew.team.OpenEdits(ev.Session) {
-		out = append(out, Inspect{CallID: o.ID, Session: ev.Session, Path: o.Path})
+	if open := a.inspect(ev.Session); len(open) > 0 {
+		return open // and left with the next look
 	}
-	return append(out, Append{Entries: []exchange.Entry{a.entry(team.Left, team.Leaving{Session: m.Session, Incarnation: m.Incarnation})}})
+	return []Effect{Append{Entries: []exchange.Entry{a.entry(team.Left, team.Leaving{Session: m.Session, Incarnation: m.Incarnation})}}}
 }
 
 // taskAfter is the task that the session has once a prompt was taken up.
@@ -201,18 +200,31 @@ func (a *Agent) first(but string) bool {
 	return false
 }
 
-// leaving ends the stay.
+// leaving closes what is open. Only then may left be written, which ends all
+// that is open: who died in between would take a change along.
 func (a *Agent) leaving() []Effect {
 	if !a.inTeam() || a.crew.callsign == "" {
 		return nil
 	}
 	a.crew.leaving = true
-	me := a.session.Key.ID
-	var out []Effect
-	for _, o := range a.crew.team.OpenEdits(me) {
-		out = append(out, Inspect{CallID: o.ID, Session: me, Path: o.Path})
+	return a.inspect(a.session.Key.ID)
+}
+
+// left ends the stay.
+func (a *Agent) left() []Effect {
+	if !a.crew.leaving {
+		return nil
 	}
-	return append(out, Append{Entries: []exchange.Entry{a.entry(team.Left, team.Leaving{Session: me, Incarnation: a.incarnation})}})
+	return []Effect{Append{Entries: []exchange.Entry{a.entry(team.Left, team.Leaving{Session: a.session.Key.ID, Incarnation: a.incarnation})}}}
+}
+
+// inspect looks at all files that a session has begun to change.
+func (a *Agent) inspect(session string) []Effect {
+	var out []Effect
+	for _, o := range a.crew.team.OpenEdits(session) {
+		out = append(out, Inspect{CallID: o.ID, Session: session, Path: o.Path})
+	}
+	return out
 }
 
 // Peers lists the other members of the team.

@@ -104,6 +104,7 @@ const (
 	sweep    = time.Hour
 	// peekEvery is how often it looks for siblings without a ring.
 	peekEvery = time.Minute
+	peekSoon  = 2 * time.Second // the same after a ring that had another reason
 )
 
 // Start starts a sidecar. Stop it with Leave.
@@ -222,6 +223,7 @@ func (s *Sidecar) loop() {
 				s.lookAtTranscript()
 				if !handOver {
 					s.handle(agent.Leaving{})
+					s.handle(agent.Left{})
 				}
 				if err := s.lease.Release(handOver); err != nil {
 					s.cfg.Log.Error("release", "err", err)
@@ -315,7 +317,8 @@ func (s *Sidecar) tick() {
 	if s.lease.Changed() {
 		s.readInbox()
 	}
-	if s.peek && len(s.siblings) > 0 || time.Since(s.peeked) > peekEvery { // a lost ring costs a few seconds
+	// A lost ring costs a while; one that had another reason too, a moment.
+	if since := time.Since(s.peeked); s.peek && (len(s.siblings) > 0 || since > peekSoon) || since > peekEvery {
 		s.lookForSiblings()
 	}
 	s.lookAtTranscript()
@@ -332,7 +335,7 @@ func (s *Sidecar) hunt() {
 	there := err == nil
 	if there && before.Agent != s.cfg.Agent {
 		// Another process has it, even while its sidecar is being replaced.
-		s.handle(agent.OwnedElsewhere{By: before.Record})
+		s.yield(agent.OwnedElsewhere{By: before.Record})
 		s.lookForSiblings() // nobody rings here
 		return
 	}
@@ -344,7 +347,7 @@ func (s *Sidecar) hunt() {
 		// time to go before the human is troubled.
 		if time.Since(s.began) >= overlap {
 			stuck := proc.State(owned.By.Agent) == proc.Gone
-			s.handle(agent.OwnedElsewhere{By: owned.By, Stuck: stuck})
+			s.yield(agent.OwnedElsewhere{By: owned.By, Stuck: stuck})
 			s.lookForSiblings()
 		}
 		return
@@ -366,6 +369,13 @@ func (s *Sidecar) hunt() {
 	s.ringSiblings()
 	s.readJournal(true)
 	s.readInbox()
+}
+
+// yield tells the agent who has the session: there is no record to be troubled
+// about then.
+func (s *Sidecar) yield(ev agent.OwnedElsewhere) {
+	s.trouble = false
+	s.handle(ev)
 }
 
 func (s *Sidecar) readInbox() {
