@@ -94,7 +94,7 @@ func (a *Agent) off() string {
 
 // boardOf joins what the roster and the journal say.
 func (a *Agent) boardOf(roster []exchange.Session, now time.Time) []Row {
-	rows := Rows(roster, &a.crew.team)
+	rows := Rows(roster, func(exchange.TeamID) *team.Team { return &a.crew.team })
 	for i := range rows {
 		if rows[i].Session.Key == a.session.Key {
 			rows[i].Self = true
@@ -114,9 +114,9 @@ type Row struct {
 	Changed []team.Edit
 }
 
-// Rows makes the rows of a board: sessions of the team that t is the fold of
-// know their tasks and changes, others only what their records say.
-func Rows(roster []exchange.Session, t *team.Team) []Row {
+// Rows makes the rows of a board. Tasks and changes are what the fold of a
+// session's team knows of it; of others there is only what their records say.
+func Rows(roster []exchange.Session, fold func(exchange.TeamID) *team.Team) []Row {
 	ids := make([]string, len(roster))
 	for i, s := range roster {
 		ids[i] = s.Key.ID
@@ -124,6 +124,7 @@ func Rows(roster []exchange.Session, t *team.Team) []Row {
 	var rows []Row
 	for i, s := range roster {
 		r := Row{Session: s, ID: shortID(i, ids)}
+		t := fold(s.Team)
 		if m, ok := t.Member(s.Key.ID); ok && m.Incarnation == s.Incarnation {
 			r.Task, r.Tasked = m.Task, m.TaskSince
 			r.Changed = t.EditsBy(s.Key.ID)
@@ -154,16 +155,17 @@ func shortID(i int, ids []string) string {
 const maxChanged = 12
 
 // Board writes the sessions of one team, or of the whole machine if there is
-// none, as text. Nobody but the session itself is a board too.
+// none, as text. Nobody but the session itself is a board too; without any row
+// that is Self, it is a board for a person.
 func Board(rows []Row, of exchange.TeamID, now time.Time) string {
 	var out strings.Builder
 	var home string
-	others := 0
+	others, nobody, other := 0, "No agent", ""
 	for _, r := range rows {
 		switch {
 		case of != "" && r.Session.Team != of:
 		case r.Self:
-			home = r.Session.Root
+			home, nobody, other = r.Session.Root, "Nobody else", "other "
 			fmt.Fprintf(&out, "📡 You are %s%s.", name(r), place(r, home))
 		default:
 			others++
@@ -180,11 +182,11 @@ func Board(rows []Row, of exchange.TeamID, now time.Time) string {
 	}
 	switch others {
 	case 0:
-		out.WriteString("Nobody else works " + where + ".")
+		out.WriteString(nobody + " works " + where + ".")
 	case 1:
-		out.WriteString("1 other agent works " + where + ":")
+		fmt.Fprintf(&out, "1 %sagent works %s:", other, where)
 	default:
-		fmt.Fprintf(&out, "%d other agents work %s:", others, where)
+		fmt.Fprintf(&out, "%d %sagents work %s:", others, other, where)
 	}
 	for _, r := range rows {
 		if r.Self || of != "" && r.Session.Team != of {
@@ -324,9 +326,14 @@ func (a *Agent) fileLog(paths locators, now time.Time) string {
 	var out strings.Builder
 	out.WriteString("📡 Team log about these files, oldest first:")
 	for _, e := range edits {
-		fmt.Fprintf(&out, "\n%s: %s changed %s", ago(now, e.At), e.Callsign, delivery.Line(e.Path.Short(a.place.Root), 200))
+		fmt.Fprintf(&out, "\n%s: %s", ago(now, e.At), EditText(e, a.place.Root))
 	}
 	return out.String()
+}
+
+// EditText says what one edit did, in words of the checkout at root.
+func EditText(e team.Edit, root string) string {
+	return e.Callsign + " changed " + delivery.Line(e.Path.Short(root), 200)
 }
 
 // about reports whether an edit is of a file that a path means: the file

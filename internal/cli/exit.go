@@ -53,6 +53,7 @@ var errorTable = []struct {
 	{misused, is(delivery.ErrNoText, `switchboard send LOCATOR "the parser is ready"`)},
 	{misused, as(func(*delivery.TooLongError) string { return delivery.Shorten })},
 	{nobody, as(func(*noInstanceError) string { return "switchboard state" })},
+	{nobody, as(func(*offBoardError) string { return "switchboard board" })},
 	{nobody, as(func(*phonebook.NobodyError) string { return "switchboard list" })},
 	{nobody, as(func(*leftError) string { return "switchboard list" })},
 	{nobody, as(func(*absentError) string { return "switchboard state" })},
