@@ -97,33 +97,15 @@ func guardInTeam(l *lab) ([]figure, error) {
 	n := 0
 	verdict := func() (float64, error) {
 		n++
-		call := fmt.Sprintf("call_%d", n)
-		id, sent, err := s.send("toolCall", map[string]any{
-			"tool": "write", "callId": call, "path": file, "waitMs": watchdog.Milliseconds(), "sentAt": time.Now().UnixMilli(),
-		})
+		call := map[string]any{"tool": "write", "callId": fmt.Sprintf("call_%d", n), "path": file}
+		took, err := s.verdict(call)
 		if err != nil {
 			return 0, err
 		}
-		m, err := s.answer(id)
-		if err != nil {
-			return 0, err
-		}
-		took := ms(m.at.Sub(sent))
-		_, err = s.call("toolDone", map[string]any{
-			"tool": "write", "callId": call, "path": file, "waitMs": watchdog.Milliseconds(), "sentAt": time.Now().UnixMilli(),
-		})
+		_, err = s.call("toolDone", timed(call))
 		return took, err
 	}
-	question := []byte(`{"jsonrpc":"2.0","id":1,"method":"toolCall","params":{"tool":"write","callId":"call_1","path":"mine.txt","waitMs":300,"sentAt":1764543000000}}` + "\n")
-	echoed := func() (float64, error) {
-		sent, err := echo.write(question)
-		if err != nil {
-			return 0, err
-		}
-		got, err := echo.read()
-		return ms(got.at.Sub(sent)), err
-	}
-	o, f, err := l.inTurns(l.rounds(1000, 50), verdict, echoed)
+	o, f, err := l.inTurns(l.rounds(1000, 50), verdict, echo.echoed)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"os/exec"
 	"time"
 )
@@ -31,28 +32,13 @@ func hookInSidecar(l *lab) ([]figure, error) {
 	verdict := func() (float64, error) {
 		n++
 		call := fmt.Sprintf("call_%d", n)
-		id, sent, err := s.send("toolCall", map[string]any{
-			"tool": "read", "callId": call, "waitMs": watchdog.Milliseconds(), "sentAt": time.Now().UnixMilli(),
-		})
+		took, err := s.verdict(map[string]any{"tool": "read", "callId": call})
 		if err != nil {
 			return 0, err
 		}
-		m, err := s.answer(id)
-		if err != nil {
-			return 0, err
-		}
-		return ms(m.at.Sub(sent)), s.event("tool_execution_end", map[string]any{"callId": call})
+		return took, s.event("tool_execution_end", map[string]any{"callId": call})
 	}
-	question := []byte(`{"jsonrpc":"2.0","id":1,"method":"toolCall","params":{"tool":"read","callId":"call_1","waitMs":300,"sentAt":1764543000000}}` + "\n")
-	echoed := func() (float64, error) {
-		sent, err := echo.write(question)
-		if err != nil {
-			return 0, err
-		}
-		got, err := echo.read()
-		return ms(got.at.Sub(sent)), err
-	}
-	o, f, err := l.inTurns(l.rounds(5000, 100), verdict, echoed)
+	o, f, err := l.inTurns(l.rounds(5000, 100), verdict, echo.echoed)
 	if err != nil {
 		return nil, err
 	}
@@ -60,4 +46,32 @@ func hookInSidecar(l *lab) ([]figure, error) {
 		what: "hook inside the sidecar", unit: "ms", ours: o, floor: f,
 		budget: []limit{p50Within(5)},
 	}}, nil
+}
+
+// verdict asks about a call and returns how long the answer took, in ms.
+func (s *sidecar) verdict(call map[string]any) (float64, error) {
+	id, sent, err := s.send("toolCall", timed(call))
+	if err != nil {
+		return 0, err
+	}
+	m, err := s.answer(id)
+	return ms(m.at.Sub(sent)), err
+}
+
+// timed adds to a request when it was made and how long it waits.
+func timed(request map[string]any) map[string]any {
+	out := maps.Clone(request)
+	out["waitMs"], out["sentAt"] = watchdog.Milliseconds(), time.Now().UnixMilli()
+	return out
+}
+
+// echoed is the floor of verdict: the same line to a child that sends it back.
+func (c *child) echoed() (float64, error) {
+	question := []byte(`{"jsonrpc":"2.0","id":1,"method":"toolCall","params":{"tool":"read","callId":"call_1","waitMs":300,"sentAt":1764543000000}}` + "\n")
+	sent, err := c.write(question)
+	if err != nil {
+		return 0, err
+	}
+	got, err := c.read()
+	return ms(got.at.Sub(sent)), err
 }

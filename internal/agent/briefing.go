@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"switchboard/internal/brief"
-	"switchboard/internal/exchange"
-	"switchboard/internal/lifecycle"
 	"switchboard/internal/team"
 )
 
@@ -31,12 +29,13 @@ type offer struct {
 	notices []notice // that it tells
 }
 
-// notice is a change of a file that this session works with.
+// notice is a change of a file that this session works with, as it is told and
+// remembered.
 type notice struct {
-	session string
-	path    team.Path
-	at      time.Time
-	brief.Notice
+	Session string       `json:"session"`
+	Path    team.Path    `json:"path"`
+	At      time.Time    `json:"at"`
+	Text    brief.Notice `json:"notice"`
 }
 
 // Rules for notices (spec: telecom, Change notices).
@@ -106,7 +105,7 @@ func (a *Agent) tell(m moment, task string, now time.Time) (string, offer) {
 	if m == midRun {
 		due, later = nil, nil
 		for _, n := range a.news.notices {
-			if now.Sub(n.at) >= combined {
+			if now.Sub(n.At) >= combined {
 				due = append(due, n)
 			} else {
 				later = append(later, n)
@@ -115,7 +114,7 @@ func (a *Agent) tell(m moment, task string, now time.Time) (string, offer) {
 	}
 	var shown []brief.Notice
 	for _, n := range due {
-		shown = append(shown, n.Notice)
+		shown = append(shown, n.Text)
 	}
 	parts := slices.DeleteFunc([]string{text, brief.Notices(shown)}, func(s string) bool { return s == "" })
 	if len(parts) == 0 {
@@ -158,10 +157,7 @@ func (a *Agent) briefPeers() []brief.Peer {
 		r := seen.record
 		p := brief.Peer{
 			Session: m.Session, Callsign: m.Callsign, ID: shortID(i+1, ids), Task: m.Task, TaskSince: m.TaskSince,
-			Doing: brief.Activity{
-				State: lifecycle.State(r.State), Since: r.Since, Tool: r.Tool.Name, ToolSince: r.Tool.Since,
-				Unresponsive: r.Presence == exchange.Unresponsive,
-			},
+			Doing:  activity(r),
 			Branch: r.Branch, Messages: a.news.friends[m.Session],
 		}
 		if r.Root != a.place.Root {
@@ -212,12 +208,12 @@ func (a *Agent) observe(e team.Edit, now time.Time) {
 		a.edits.copies["notice "+told(e)] = true
 		why, checkout = brief.YouChanged, e.Path.Root
 	}
-	i := slices.IndexFunc(a.news.notices, func(n notice) bool { return n.session == e.Session && n.path.File == e.Path.File })
+	i := slices.IndexFunc(a.news.notices, func(n notice) bool { return n.Session == e.Session && n.Path.File == e.Path.File })
 	switch {
 	case i >= 0:
-		a.news.notices[i].Edits += e.Edits
+		a.news.notices[i].Text.Edits += e.Edits
 	case why != "":
-		a.news.notices = append(a.news.notices, notice{session: e.Session, path: e.Path, at: now, Notice: brief.Notice{
+		a.news.notices = append(a.news.notices, notice{Session: e.Session, Path: e.Path, At: now, Text: brief.Notice{
 			Callsign: e.Callsign, Path: e.Path.Short(cmp.Or(checkout, a.place.Root)), Checkout: checkout, Edits: e.Edits, First: e.First, Lines: e.Lines,
 			Created: e.Created, Deleted: e.Hash == "", Why: why,
 		}})
@@ -229,35 +225,22 @@ type newsMemory struct {
 	Told    brief.Told `json:"told,omitzero"`
 	Number  int        `json:"number,omitempty"`
 	Friends []string   `json:"friends,omitempty"`
-	Notices []pending  `json:"notices,omitempty"`
-}
-
-type pending struct {
-	Session string       `json:"session"`
-	Path    team.Path    `json:"path"`
-	At      time.Time    `json:"at"`
-	Notice  brief.Notice `json:"notice"`
+	Notices []notice   `json:"notices,omitempty"`
 }
 
 func (n *news) memory() newsMemory {
 	m := newsMemory{Told: n.told, Number: n.number, Friends: slices.Sorted(maps.Keys(n.friends))}
-	notices := n.notices
-	for i := len(n.offers) - 1; i >= 0; i-- { // a successor can't tell whether they arrived
-		notices = append(slices.Clone(n.offers[i].notices), notices...)
+	for _, o := range n.offers { // a successor can't tell whether they arrived
+		m.Notices = append(m.Notices, o.notices...)
 	}
-	for _, p := range notices {
-		m.Notices = append(m.Notices, pending{p.session, p.path, p.at, p.Notice})
-	}
+	m.Notices = append(m.Notices, n.notices...)
 	return m
 }
 
 func (n *news) restore(m newsMemory) {
-	n.told, n.number, n.notices = m.Told, m.Number, nil
+	n.told, n.number, n.notices = m.Told, m.Number, m.Notices
 	for _, f := range m.Friends {
 		n.befriend(f)
-	}
-	for _, p := range m.Notices {
-		n.notices = append(n.notices, notice{p.Session, p.Path, p.At, p.Notice})
 	}
 }
 

@@ -113,7 +113,7 @@ func (a *Agent) checked(ev Checked, now time.Time) []Effect {
 			p.began = o.Seq
 		}
 	}
-	if o, held := a.crew.team.Before(a.session.Key.ID, ev.CallID); held && a.session.Guard != guard.Off {
+	if o, held := a.crew.team.Before(a.session.Key.ID, ev.CallID); held && a.session.Guard.Waits() {
 		left := maxWait - a.edits.waited
 		if !p.since.IsZero() {
 			left -= now.Sub(p.since)
@@ -270,12 +270,8 @@ func (a *Agent) closeEdit(call string, r running, begun bool, f File, now time.T
 		return []Effect{a.failed(call, r.path)}, r.note
 	}
 	note := r.note
-	if r.op == Writes && a.session.Guard != guard.Off {
-		for _, e := range a.others(r.path) {
-			if begun && e.Seq > r.began {
-				note = "⚠ " + e.Callsign + " changed " + r.path.Short(a.place.Root) + " while this write was under way, and it went over that. Use read on it and put back what was lost."
-			}
-		}
+	if begun && r.op == Writes {
+		note = cmp.Or(guard.Crossed(a.session.Guard, r.began, r.path.Short(a.place.Root), a.others(r.path)), note)
 	}
 	if r.op == Writes || !r.unread {
 		if _, known := a.edits.marks[r.path.File]; known || r.op == Writes {

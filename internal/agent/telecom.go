@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"switchboard/internal/brief"
 	"switchboard/internal/delivery"
 	"switchboard/internal/exchange"
 	"switchboard/internal/lifecycle"
@@ -244,21 +245,14 @@ func place(r Row, home string) string {
 }
 
 // StateText says what a session does and for how long.
-func StateText(s exchange.Session, now time.Time) string {
-	switch state := lifecycle.State(delivery.Line(s.State, 20)); {
-	case s.Presence == exchange.Unresponsive:
-		return "unresponsive"
-	case state == lifecycle.Idle:
-		if d := now.Sub(s.Since); d >= time.Minute {
-			return "idle " + delivery.Age(d)
-		}
-		return "idle"
-	case state != lifecycle.Working:
-		return "busy · " + string(state)
-	case s.Tool.Name != "":
-		return "busy · " + delivery.Line(s.Tool.Name, 40) + " " + delivery.Age(now.Sub(s.Tool.Since))
+func StateText(s exchange.Session, now time.Time) string { return activity(s).Text(now) }
+
+// activity is what a session's record says that it does.
+func activity(s exchange.Session) brief.Activity {
+	return brief.Activity{
+		State: lifecycle.State(s.State), Since: s.Since, Tool: s.Tool.Name, ToolSince: s.Tool.Since,
+		Unresponsive: s.Presence == exchange.Unresponsive,
 	}
-	return "busy"
 }
 
 func ago(now, t time.Time) string { return delivery.Age(now.Sub(t)) + " ago" }
@@ -312,8 +306,8 @@ func LineText(l team.Line) string {
 // fileLog lists who changed some files.
 func (a *Agent) fileLog(paths locators, now time.Time) string {
 	var edits []team.Edit
-	for _, m := range a.crew.team.Authors() {
-		for _, e := range a.crew.team.EditsBy(m) {
+	for _, made := range a.crew.team.ByAuthor() {
+		for _, e := range made {
 			if slices.ContainsFunc(paths, func(p locator) bool { return about(e, string(p)) }) {
 				edits = append(edits, e)
 			}
@@ -322,7 +316,7 @@ func (a *Agent) fileLog(paths locators, now time.Time) string {
 	if len(edits) == 0 {
 		return "📡 Nothing in the team's log about these files."
 	}
-	slices.SortFunc(edits, func(x, y team.Edit) int { return x.At.Compare(y.At) })
+	slices.SortFunc(edits, func(x, y team.Edit) int { return cmp.Compare(x.Seq, y.Seq) })
 	var out strings.Builder
 	out.WriteString("📡 Team log about these files, oldest first:")
 	for _, e := range edits {

@@ -39,6 +39,23 @@ type Mark struct {
 	Hash string `json:"hash"`
 }
 
+// Waits reports whether an edit waits for a peer that is at the same file.
+func (m Mode) Waits() bool { return m != Off }
+
+// Crossed is the note for a write of a whole file, begun at a place in the
+// journal, that went over what another wrote since; empty if none did.
+func Crossed(mode Mode, began uint64, name string, others []team.Edit) (note string) {
+	if mode == Off {
+		return ""
+	}
+	for _, e := range others {
+		if e.Seq > began {
+			note = fmt.Sprintf("⚠ %s changed %s while this write was under way, and it went over that. Use read on it and put back what was lost.", e.Callsign, name)
+		}
+	}
+	return note
+}
+
 // Attempt is an edit that is about to run.
 type Attempt struct {
 	Mode    Mode

@@ -13,6 +13,7 @@ import (
 
 	"switchboard/internal/agent"
 	"switchboard/internal/exchange"
+	"switchboard/internal/lifecycle"
 	"switchboard/internal/proc"
 )
 
@@ -281,6 +282,11 @@ func (s *Sidecar) take(j job) {
 		s.lookAtTranscript()
 	}
 	s.handle(ev)
+	if e, ok := ev.(agent.Lived); ok {
+		if end, ok := e.Fact.(lifecycle.ToolEnded); ok {
+			delete(s.before, end.CallID) // a call that was refused has no other end
+		}
+	}
 	s.deck()
 }
 

@@ -2,7 +2,6 @@ package team
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"time"
 
@@ -192,17 +191,6 @@ func (t *Team) EditsBy(session string) (out []Edit) {
 	}
 	slices.SortFunc(out, newest)
 	return out
-}
-
-// Authors lists the sessions that changed files, in no order.
-func (t *Team) Authors() []string {
-	seen := make(map[string]bool)
-	for _, es := range t.edits {
-		for _, e := range es {
-			seen[e.Session] = true
-		}
-	}
-	return slices.Collect(maps.Keys(seen))
 }
 
 // ByAuthor lists the latest edit of each file by each session, newest first.

@@ -106,47 +106,31 @@ func (t *Team) Apply(e Entry) (edit Edit, done bool) {
 	t.seq = e.Seq
 	switch e.Kind {
 	case Joined:
-		var b Joining
-		if decode(e.Body, &b) {
-			t.join(e, b)
-		}
+		with(e, t.join)
 	case Left:
-		var b Leaving
-		if decode(e.Body, &b) {
-			t.leave(e, b)
-		}
+		with(e, t.leave)
 	case Renamed:
-		var b Renaming
-		if decode(e.Body, &b) {
-			t.rename(e, b)
-		}
+		with(e, t.rename)
 	case Tasked:
-		var b Tasking
-		if decode(e.Body, &b) {
-			t.task(e, b)
-		}
+		with(e, t.task)
 	case EditBegun:
-		var b Begun
-		if decode(e.Body, &b) {
-			t.begin(e, b)
-		}
+		with(e, t.begin)
 	case EditDone:
-		var b Done
-		if decode(e.Body, &b) {
-			return t.done(e, b)
-		}
+		with(e, func(e Entry, b Done) { edit, done = t.done(e, b) })
 	case EditFailed:
-		var b Failed
-		if decode(e.Body, &b) {
-			t.close(cmp.Or(b.Session, e.Session), b.ID)
-		}
+		with(e, func(e Entry, b Failed) { t.close(cmp.Or(b.Session, e.Session), b.ID) })
 	case EditParked:
-		var b Failed
-		if decode(e.Body, &b) {
-			t.park(e, b)
-		}
+		with(e, t.park)
 	}
-	return Edit{}, false
+	return edit, done
+}
+
+// with calls f with an entry's body, if that can be read.
+func with[B any](e Entry, f func(Entry, B)) {
+	var b B
+	if decode(e.Body, &b) {
+		f(e, b)
+	}
 }
 
 func decode(body json.RawMessage, into any) bool { return json.Unmarshal(body, into) == nil }
