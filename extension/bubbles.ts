@@ -126,9 +126,10 @@ export function renderIncoming(message: { content?: unknown; details?: unknown }
 				const b = bubble(clean(body).trimEnd() || " ", width, pad, options.expanded, options);
 				lines.push(indent + head, ...b.lines.map((l) => indent + paint(l)), ...b.rest.map((l) => indent + dim(l)));
 			};
-			const team = bag(message.details).team;
-			if (typeof team === "string" && team !== "") put(theme.fg("customMessageLabel", label(TEAM, "Telecom", room)), team.replace(/^📡 Telecom: /, ""));
-			if (!calls) put(theme.fg("customMessageLabel", label(DIAL, "Switchboard", room)), contentText(message.content));
+			const { team, calls: raw } = bag(message.details);
+			const unread = !calls && list(raw).length > 0; // then its text must tell it all
+			if (typeof team === "string" && team !== "" && !unread) put(theme.fg("customMessageLabel", label(TEAM, "Telecom", room)), team.replace(/^📡 Telecom: /, ""));
+			else if (!calls) put(theme.fg("customMessageLabel", label(DIAL, "Switchboard", room)), contentText(message.content));
 			for (const call of calls ?? []) {
 				put(sender(call, theme, room), call.text);
 				if (options.expanded) lines.push(...facts(about(call), room - inset(width)).map((l) => indent + " ".repeat(inset(width)) + dim(l)));

@@ -185,6 +185,17 @@ test("what can't be read in full is shown as its text", () => {
 	assert.match(out.join("\n"), /all of it/);
 });
 
+test("news of the team are shown once, with or without calls", () => {
+	const news = "📡 Telecom: you are bravo.";
+	const draw = (calls: unknown[]) =>
+		plain(renderIncoming({ content: `${news}\n\nhi`, details: { v: 1, ids: [], calls, team: news } }, { expanded: false }, theme).render(80)).join("\n");
+	for (const calls of [[], [{ id: "1", text: "hi", from: {} }], [{ id: "1" }]]) {
+		const shown = draw(calls);
+		assert.equal(shown.match(/you are bravo/g)?.length, 1, shown);
+		assert.equal(/\bhi\b/.test(shown), calls.length > 0, shown);
+	}
+});
+
 test("an empty phonebook is one, too", () => {
 	const c = context({ args: { action: "list", to: "E-9" } });
 	const out = plain(renderResult({ content: "long text", details: { action: "list", unmatched: ["E-9"] } }, { expanded: false, isPartial: false }, theme, c).render(80)).map((l) => l.trim());
