@@ -150,6 +150,9 @@ func TestReload(t *testing.T) {
 		}
 	}()
 	b.Send(map[string]any{"type": "prompt", "message": "/reload-now"})
+	// Sooner, and the first message would start a run, during which Pi refuses
+	// to reload.
+	b.Wait(func(e rig.Event) bool { return e.Type == "extension_ui_request" && e.Str("message") == "reloading" }, rig.Watchdog)
 	for _, text := range want {
 		post(t, s, id, text)
 	}
