@@ -201,6 +201,8 @@ export class Link {
 		}
 		const p = this.pending.get(m.id);
 		this.pending.delete(m.id);
+		// A tool that runs without a verdict is worth a word.
+		if (p?.method === "toolCall" && m.error) this.events.fault("deaf", String(m.error.message));
 		if (p) p.resolve(m.result ?? undefined);
 		else if (m.result?.batch) this.notify("declined", { batch: m.result.batch });
 	}

@@ -28,6 +28,7 @@ type Desk struct {
 	items   map[string]*item
 	seen    map[string]bool // ids that the session's file holds
 	known   map[string]bool // ids that the conversation in memory holds
+	stopped time.Time       // when its human stopped the latest run; zero if nobody did
 	batches int
 }
 
@@ -71,8 +72,11 @@ func (d *Desk) Sync(inbox []Message) (arrived bool) {
 		still[m.ID] = true
 		if d.items[m.ID] == nil && !d.seen[m.ID] && m.Kind.Known() {
 			d.items[m.ID] = &item{msg: m, status: Waiting}
-			if d.known[m.ID] {
+			switch {
+			case d.known[m.ID]:
 				d.items[m.ID].status = InContext
+			case !d.stopped.IsZero() && !m.Sent.After(d.stopped): // it was in the inbox by then, unread
+				d.items[m.ID].status = Held
 			}
 			arrived = true
 		}
@@ -223,6 +227,10 @@ func (it *item) retry(now time.Time) {
 // sent until then (at) is held; what was sent later may wake. pending is a batch
 // whose handover is still under way, as an unanswered wake; 0 without one.
 func (d *Desk) RunEnded(aborted bool, pending int, at, now time.Time) {
+	d.stopped = time.Time{}
+	if aborted {
+		d.stopped = at
+	}
 	for _, it := range d.items {
 		if it.status == Offered && (pending == 0 || it.batch != pending) {
 			it.retry(now)

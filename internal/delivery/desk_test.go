@@ -42,6 +42,7 @@ func idsOf(ms []Message) string {
 //	wake [+5s] = yes|no      is a wake due, after so long
 //	settle, context, decline N, fail N, end, abort, restart, tired, waiting
 //	unknown a                like sync, of a kind we don't know
+//	sent a                   it was sent now, and is not in the inbox yet
 var scripts = []struct{ name, script string }{
 	{"arrive, wake, take, settle", `
 		wake = no
@@ -159,6 +160,20 @@ var scripts = []struct{ name, script string }{
 		sync a b = new
 		wake = yes
 		take = a b`},
+	{"abort holds what was sent before and is read after it", `
+		sent a
+		abort
+		sync a = new
+		wake = no
+		sync a b = new
+		wake = yes
+		take = a b`},
+	{"a run that ends by itself holds nothing", `
+		sent a
+		abort
+		end
+		sync a = new
+		wake = yes`},
 	{"abort holds; the next message wakes and takes it along", `
 		sync a b = new
 		take 0 = a +1
@@ -277,6 +292,19 @@ func TestScripts(t *testing.T) {
 	for _, tt := range scripts {
 		t.Run(tt.name, func(t *testing.T) {
 			d, memory := new(Desk), Memory{}
+			clock, sent := t0, make(map[string]time.Time) // a message is sent when it is first named
+			send := func(ids string) []Message {
+				var out []Message
+				for _, m := range calls(ids) {
+					if _, known := sent[m.ID]; !known {
+						clock = clock.Add(time.Millisecond)
+						sent[m.ID] = clock
+					}
+					m.Sent = sent[m.ID]
+					out = append(out, m)
+				}
+				return out
+			}
 			for line := range strings.Lines(tt.script) {
 				line = strings.TrimSpace(line)
 				if line == "" {
@@ -287,9 +315,11 @@ func TestScripts(t *testing.T) {
 				got := ""
 				switch verb {
 				case "sync":
-					got = arrival(d.Sync(calls(args)))
+					got = arrival(d.Sync(send(args)))
+				case "sent":
+					send(args)
 				case "tiring", "unknown":
-					m := call(args)
+					m := send(args)[0]
 					if verb == "unknown" {
 						m.Kind = "fax"
 					} else {
@@ -330,7 +360,7 @@ func TestScripts(t *testing.T) {
 						d.Fail(n, t0)
 					}
 				case "end", "abort":
-					d.RunEnded(verb == "abort", 0, t0, t0)
+					d.RunEnded(verb == "abort", 0, clock, t0)
 				case "tired":
 					got = idsOf(d.Tired())
 				case "waiting":
@@ -433,6 +463,7 @@ type deskModel struct {
 	context map[string]bool // the conversation has it
 	settled map[string]bool
 	now     time.Time
+	stopped time.Time // by its human
 	serial  int
 }
 
@@ -491,9 +522,14 @@ func TestDeskProperty(t *testing.T) {
 					msg := call(fmt.Sprintf("%04d", m.serial))
 					msg.Hops = rapid.SampledFrom([]int{0, 1, MaxHops, MaxHops + 1}).Draw(t, "hops")
 					msg.Text = strings.Repeat("x", rapid.IntRange(0, 500).Draw(t, "size"))
+					msg.Sent = m.now
+					if rapid.Bool().Draw(t, "read late") {
+						msg.Sent = m.now.Add(-3 * time.Minute)
+					}
 					m.serial++
 					m.inbox[msg.ID] = msg
 					m.waiting[msg.ID] = true
+					m.held[msg.ID] = !m.stopped.IsZero() && !msg.Sent.After(m.stopped)
 				}
 				if !m.desk.Sync(m.inboxNow()) {
 					t.Fatal("arrival was not noticed")
@@ -545,7 +581,9 @@ func TestDeskProperty(t *testing.T) {
 				aborted := rapid.Bool().Draw(t, "aborted")
 				m.desk.RunEnded(aborted, 0, m.now, m.now)
 				back(func(int) bool { return true }, true)
+				m.stopped = time.Time{}
 				if aborted {
+					m.stopped = m.now
 					for id := range m.waiting {
 						m.held[id] = true
 					}
@@ -581,7 +619,7 @@ func TestDeskProperty(t *testing.T) {
 			},
 			"restart": func(t *rapid.T) {
 				memory := throughJSON(t, m.desk.Memory())
-				m.desk = new(Desk)
+				m.desk, m.stopped = new(Desk), time.Time{}
 				var all []string
 				for id := range m.settled {
 					all = append(all, id) // the session's file is searched on start

@@ -11,6 +11,7 @@ import (
 	"switchboard/internal/atomicfile"
 	"switchboard/internal/bell"
 	"switchboard/internal/exchange"
+	"switchboard/internal/filelock"
 )
 
 // staleTemp is when a temporary file must be a dead writer's.
@@ -88,7 +89,15 @@ func (s *Store) sweepInbox(slug string, live bool) {
 			}
 		}
 	}
-	if !live {
-		_ = os.Remove(dir) // stays while anything is in it
+	if live {
+		return
 	}
+	// A session may have come since it was seen to be gone: it makes its inbox
+	// while it holds its lock.
+	lock, err := filelock.TryLock(s.lockPath(slug))
+	if err != nil {
+		return
+	}
+	defer lock.Unlock()
+	_ = os.Remove(dir) // stays while anything is in it
 }
