@@ -12,6 +12,7 @@ import { Link } from "./link.ts";
 const PROTOCOL = 1;
 const MESSAGE = "switchboard"; // custom type of our messages in a session
 const STATUS = "switchboard";
+const CHOICE = "switchboard-telecom"; // custom type of what the human chose with /telecom
 const ON_DECK = "touchtone:on-deck"; // on Pi's event bus, for other extensions
 /** How our tools are drawn; one without an entry gets Pi's own look. */
 const DRAWING: Record<string, object> = { touchtone: { renderShell: "self", renderCall, renderResult } };
@@ -46,6 +47,7 @@ export default function switchboard(pi: ExtensionAPI): void {
 	let deck: Deck | undefined; // the row of waiting calls
 	let ready = false; // start-up is over, so a turn may be triggered
 	let hooks = new Set<string>();
+	let commands: { name: string; what: string }[] = []; // what may follow /telecom
 	let handed = new Set<string>(); // given to Pi, not yet seen in its entries
 	let looked = ""; // what the last look found
 	let open = new Map<string, Record<string, unknown>>(); // events that began something which has not ended
@@ -99,6 +101,12 @@ export default function switchboard(pi: ExtensionAPI): void {
 		return ids;
 	}
 
+	/** What the human chose last on this branch of the conversation. */
+	function choice(): { off: boolean } | undefined {
+		const kept = ctx?.sessionManager.getBranch().findLast((e: any) => e.type === "custom" && e.customType === CHOICE) as any;
+		return typeof kept?.data?.off === "boolean" ? { off: kept.data.off } : undefined;
+	}
+
 	function modelName(): string | undefined {
 		const model = ctx?.model;
 		// Pi has a stand-in of this name while none is chosen.
@@ -138,11 +146,13 @@ export default function switchboard(pi: ExtensionAPI): void {
 				now: snapshot(),
 				open: [...retries, ...open.values()],
 				retry: pi.getSettings?.().retry ?? {},
+				choice: choice(),
 				limits: typeof sm.getLeafEntry === "function" ? "" : "this Pi does not tell when it repeats a request: that shows as working",
 			}, HELLO_MS)
 			.then((w) => {
 				if (!w || link !== line) return;
 				hooks = new Set(w.hooks ?? []);
+				commands = w.commands ?? [];
 				if (w.problem) {
 					tellOnce("problem", `switchboard is off: ${w.problem}`);
 					ctx?.ui.setStatus(STATUS, "📞 off");
@@ -281,6 +291,20 @@ export default function switchboard(pi: ExtensionAPI): void {
 	}
 
 	safely(() => pi.registerMessageRenderer(MESSAGE, renderIncoming as any));
+	safely(() =>
+		pi.registerCommand("telecom", {
+			description: "Take part in the team of this repository, or not",
+			getArgumentCompletions: (prefix) =>
+				commands.filter((c) => c.name.startsWith(prefix)).map((c) => ({ value: c.name, label: c.name, description: c.what })),
+			handler: async (args, c) => {
+				ctx = c;
+				const r = await link?.request("command", { args }, TOOL_MS);
+				if (!r) return tell("switchboard's helper does not respond; try again in a moment", "warning");
+				if (r.keep) pi.appendEntry(CHOICE, r.keep);
+				tell(r.text, r.bad ? "warning" : "info");
+			},
+		}),
+	);
 
 	pi.on("session_start", (_e, c) => {
 		safely(() => {
@@ -328,7 +352,7 @@ export default function switchboard(pi: ExtensionAPI): void {
 	forward("session_compact", (e) => ({ willRetry: !!e.willRetry, now: snapshot() }), true);
 	forward("session_compact_failed", (e) => ({ aborted: !!e.aborted, willRetry: !!e.willRetry }), true);
 	forward("session_before_tree", (e) => ({ summary: !!e.preparation?.userWantsSummary }), true);
-	forward("session_tree", () => ({}), true);
+	forward("session_tree", () => ({ choice: choice() }), true);
 	forward("tool_execution_start", (e) => ({ callId: e.toolCallId, tool: e.toolName }));
 	forward("tool_execution_end", (e) => ({ callId: e.toolCallId }));
 	forward("ui_prompt_start");

@@ -17,7 +17,6 @@ import (
 	"switchboard/e2e/rig"
 	"switchboard/internal/agent"
 	"switchboard/internal/exchange"
-	"switchboard/internal/exchange/dirstore"
 	"switchboard/internal/repo"
 	"switchboard/internal/team"
 )
@@ -130,10 +129,7 @@ func on(file string, steps []model.Step) []model.Step {
 // fold reads the team's journal of the world's repository.
 func fold(t *testing.T, w *rig.World) *team.Team {
 	t.Helper()
-	s, err := dirstore.Open(filepath.Join(w.Home, ".local", "state", "pi", "touchtone"), "test")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := exchangeOf(t, w)
 	c, err := repo.Find(w.Dir)
 	if err != nil {
 		t.Fatal(err)

@@ -140,10 +140,16 @@ func (a *Agent) Handle(ev Event, now time.Time) []Effect {
 		out = a.inspected(ev, now)
 	case PeerSeen:
 		out = a.peerSeen(ev)
+	case Chosen:
+		out = a.choose(ev.Off)
+	case Commanded:
+		out = a.commanded(ev)
 	case Leaving:
 		return a.leaving()
 	case Left:
 		return a.left()
+	case parted:
+		a.part(ev.off)
 	case Ticked:
 		out = a.reconsider(now)
 	}
@@ -168,7 +174,11 @@ func (a *Agent) own(ev Owned, now time.Time) []Effect {
 		a.crew.past, a.crew.stays = m.Crew.Callsign, m.Crew.Stays
 		a.news.restore(m.Crew.News)
 		if ev.Continues {
-			a.crew.callsign, a.crew.seen, a.crew.saved = m.Crew.Callsign, m.Crew.Seen, m.Crew.Seen
+			a.crew.stayed = m.Crew.Callsign != ""
+			a.crew.seen, a.crew.saved = m.Crew.Seen, m.Crew.Seen
+			if !a.teamOff() {
+				a.crew.callsign = m.Crew.Callsign
+			}
 		}
 		a.edits.restore(m.Crew.Edits)
 	}
@@ -404,7 +414,7 @@ func (a *Agent) record(now time.Time) exchange.Record {
 		Root:    a.place.Root, Branch: delivery.Line(a.place.Branch, maxName), Callsign: a.crew.callsign, Tool: a.longTool(now),
 		Held: a.desk.Holding(),
 	}
-	if !a.session.NoTeam {
+	if !a.teamOff() {
 		r.Team = a.place.Team
 	}
 	return r

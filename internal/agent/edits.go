@@ -245,7 +245,7 @@ func (a *Agent) inspected(ev Inspected, now time.Time) []Effect {
 		}
 		if p := a.edits.pending[ev.CallID]; p != nil {
 			delete(a.edits.pending, ev.CallID)
-			return []Effect{a.failed(ev.CallID, p.path)}
+			return []Effect{a.failed(ev.CallID, p.path), Reply{p.req, Verdict{}}}
 		}
 	}
 	for _, o := range a.crew.team.OpenEdits(ev.Session) {

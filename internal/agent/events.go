@@ -22,6 +22,15 @@ type (
 	// Described: what the session is called and where it is, now. It is the
 	// first event, and comes again when something changed.
 	Described struct{ Session Session }
+	// Chosen: what its human chose for this session, against or with the
+	// setting: to take part in the team or not. Nil is no choice.
+	Chosen struct{ Off *bool }
+	// Commanded: the human typed a command of ours, with these arguments. The
+	// answer is a CommandResult.
+	Commanded struct {
+		Req  Request
+		Args string
+	}
 	// Placed: where the session works. The team is the first one told.
 	Placed struct{ Place Place }
 	// Owned: this process owns the session from now on. Memory is what the
@@ -123,10 +132,10 @@ type (
 		Gone    bool
 		Record  exchange.Session
 	}
-	// Leaving: the session is about to leave the roster. Left follows when what
-	// that made necessary is done.
+	// Leaving: the session is about to leave the roster.
 	Leaving struct{}
-	// Left: nothing comes after this.
+	// Left: what had to be done before a session leaves its team is done. The
+	// agent asks for it with Next.
 	Left struct{}
 	// Ticked: time passed.
 	Ticked struct{}
@@ -134,6 +143,8 @@ type (
 
 func (Described) isEvent()       {}
 func (Placed) isEvent()          {}
+func (Chosen) isEvent()          {}
+func (Commanded) isEvent()       {}
 func (Owned) isEvent()           {}
 func (OwnedElsewhere) isEvent()  {}
 func (Unavailable) isEvent()     {}
@@ -172,7 +183,7 @@ type Session struct {
 
 	Callsign string // a fixed one, by its human's setting
 	Guard    guard.Mode
-	NoTeam   bool // its human wants it in no team
+	NoTeam   bool // it starts in no team, by its human's setting; see Chosen
 }
 
 // Place is where a session works.
@@ -217,7 +228,7 @@ type (
 	// Reply answers a request.
 	Reply struct {
 		Req   Request
-		Value any // *Handover, ToolResult, Verdict or Note
+		Value any // *Handover, ToolResult, Verdict, Note or CommandResult
 	}
 	// Post puts a message into another session's inbox; Posted tells how it went.
 	Post struct {
@@ -266,6 +277,10 @@ type (
 	}
 	// Alarm asks for a Ticked after a while.
 	Alarm struct{ After time.Duration }
+	// Next feeds an event, after those that the effects before it bring.
+	Next struct{ Event Event }
+	// CatchUp reads the journal: JournalRead follows, though nothing be new.
+	CatchUp struct{}
 )
 
 // View is what a session shows of itself.
@@ -292,6 +307,8 @@ func (Check) isEffect()    {}
 func (Inspect) isEffect()  {}
 func (Hold) isEffect()     {}
 func (Alarm) isEffect()    {}
+func (Next) isEffect()     {}
+func (CatchUp) isEffect()  {}
 
 // Handover is a batch of messages in the form that the host stores.
 type Handover struct {
@@ -306,6 +323,20 @@ type ToolResult struct {
 	Text    string `json:"text"`
 	Details any    `json:"details"`
 	IsError bool   `json:"isError,omitempty"`
+}
+
+// CommandResult is what a command of ours answers.
+type CommandResult struct {
+	Text string `json:"text"`
+	Bad  bool   `json:"bad,omitempty"` // the command could not be done
+	// Keep is a choice to keep with the conversation, for Chosen; nil if there
+	// is nothing to keep.
+	Keep *Choice `json:"keep,omitempty"`
+}
+
+// Choice is what a human chose for one session.
+type Choice struct {
+	Off bool `json:"off"` // it takes no part in the team
 }
 
 // Verdict says whether a tool call may run.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"switchboard/internal/delivery"
 	"switchboard/internal/exchange"
 	"switchboard/internal/lifecycle"
 	"switchboard/internal/team"
@@ -21,9 +22,11 @@ type crew struct {
 	saved    uint64 // the same, as remembered: that alone is not worth writing
 	joining  bool   // joined was appended and is not folded yet
 	leaving  bool   // the session is on its way out
+	choice   *bool  // whether its human wants it off; nil leaves it to the setting
 	callsign string
 	past     string // the callsign of an earlier stay
-	stays    int    // how often it came back after it was taken for dead
+	stays    int    // how often it came back, after it was taken for dead or was off
+	stayed   bool   // it was in the team before
 	footer   string
 	peers    map[string]peer // by session
 	trouble  bool            // the journal could not be written, and the human was told
@@ -38,7 +41,84 @@ type peer struct {
 
 // inTeam reports whether the session takes part in a team.
 func (a *Agent) inTeam() bool {
-	return a.standing == owning && a.place.Team != "" && !a.session.NoTeam
+	return a.standing == owning && a.place.Team != "" && !a.teamOff()
+}
+
+// InTeam reports whether the session takes part in a team.
+func (a *Agent) InTeam() bool { return a.inTeam() }
+
+// teamOff reports whether its human wants the session in no team. An explicit
+// choice goes before the setting (spec: telecom, The /telecom command).
+func (a *Agent) teamOff() bool {
+	if a.crew.choice != nil {
+		return *a.crew.choice
+	}
+	return a.session.NoTeam
+}
+
+// choose takes part in the team from now on, or no longer.
+func (a *Agent) choose(off *bool) []Effect {
+	before := a.teamOff()
+	was := a.crew.choice
+	a.crew.choice = off
+	switch after := a.teamOff(); {
+	case after == before:
+		return nil
+	case after:
+		a.crew.choice = was // until what is open is closed
+		return append(a.leaving(), Next{parted{off}})
+	}
+	a.crew.leaving, a.crew.joining = false, false
+	if a.crew.stayed {
+		a.renew()
+	}
+	return []Effect{CatchUp{}}
+}
+
+// parted ends a stay in the team whose session stays.
+type parted struct{ off *bool }
+
+func (parted) isEvent() {}
+
+func (a *Agent) part(off *bool) {
+	a.crew.choice = off
+	a.crew.past, a.crew.callsign = cmp.Or(a.crew.callsign, a.crew.past), ""
+	a.crew.peers = nil
+}
+
+// renew makes this another stay: what was written of the one before no longer
+// counts for it.
+func (a *Agent) renew() {
+	a.crew.stays++
+	base, _, _ := strings.Cut(a.incarnation, ".")
+	a.incarnation = fmt.Sprintf("%s.%d", base, a.crew.stays)
+}
+
+// commanded answers a command that the human typed.
+func (a *Agent) commanded(ev Commanded) []Effect {
+	answer := func(r CommandResult) Effect { return Reply{ev.Req, r} }
+	switch args := strings.Join(strings.Fields(ev.Args), " "); {
+	case args == "off" || args == "on":
+		off := args == "off"
+		text := "📡 This session takes part in its team again. It can be left with: /telecom off"
+		switch {
+		case off == a.teamOff() && off:
+			text = "📡 This session is off already. Its team is joined again with: /telecom on"
+		case off == a.teamOff():
+			text = "📡 This session takes part in its team already, as " + cmp.Or(a.crew.callsign, "a new member") + "."
+		case off:
+			text = "📡 This session is off: its team doesn't see it, its edits are not guarded. Its team is joined again with: /telecom on"
+		}
+		return append([]Effect{answer(CommandResult{Text: text, Keep: &Choice{Off: off}})}, a.choose(&off)...)
+	case args == "":
+		state := "on"
+		if a.teamOff() {
+			state = "off"
+		}
+		return []Effect{answer(CommandResult{Text: "telecom is " + state + " in this session. Usage: /telecom on | off"})}
+	default:
+		return []Effect{answer(CommandResult{Text: fmt.Sprintf("There is no /telecom %s. Usage: /telecom on | off", delivery.Line(args, 40)), Bad: true})}
+	}
 }
 
 // entry is a line of ours for the journal.
@@ -113,9 +193,7 @@ func (a *Agent) First() bool { return a.inTeam() && a.first("") }
 func (a *Agent) join(again bool) []Effect {
 	a.crew.joining = true
 	if again && a.crew.callsign != "" {
-		a.crew.stays++
-		base, _, _ := strings.Cut(a.incarnation, ".")
-		a.incarnation = fmt.Sprintf("%s.%d", base, a.crew.stays)
+		a.renew()
 	}
 	want := cmp.Or(a.crew.callsign, a.session.Callsign, a.crew.past, a.crew.team.Past(a.session.Key.ID))
 	return []Effect{Append{Entries: []exchange.Entry{a.entry(team.Joined, team.Joining{Callsign: want})}}}
@@ -126,7 +204,7 @@ func (a *Agent) named(me team.Member) []Effect {
 	if a.crew.callsign == me.Callsign {
 		return nil
 	}
-	a.crew.callsign = me.Callsign
+	a.crew.callsign, a.crew.stayed = me.Callsign, true
 	if me.Wanted != "" && me.Wanted == a.session.Callsign {
 		return []Effect{Tell{Text: fmt.Sprintf("switchboard: the callsign %s is taken, so this session is %s.", me.Wanted, me.Callsign), Bad: true}}
 	}
@@ -207,7 +285,7 @@ func (a *Agent) leaving() []Effect {
 		return nil
 	}
 	a.crew.leaving = true
-	return a.inspect(a.session.Key.ID)
+	return append(a.inspect(a.session.Key.ID), Next{Left{}})
 }
 
 // left ends the stay.
@@ -251,7 +329,7 @@ func (a *Agent) prompted(text string) []Effect {
 // foot is the line at the foot of the screen.
 func (a *Agent) foot() []Effect {
 	text := ""
-	if a.session.NoTeam {
+	if a.teamOff() {
 		text = "📡 off"
 	}
 	if a.inTeam() && a.crew.callsign != "" {

@@ -57,8 +57,8 @@ func (a *Agent) telecomCalled(ev ToolCalled, now time.Time) []Effect {
 	}
 	me, in := a.crew.team.Member(a.session.Key.ID)
 	switch {
-	case a.session.NoTeam:
-		return fail("telecom is off in this session, by its human's wish (PI_TELECOM_DISABLE); touchtone still works", exampleList)
+	case a.teamOff():
+		return fail("telecom is off in this session, by its human's wish; touchtone still works", exampleList)
 	case r.Action == "board" && r.Scope == "machine":
 		return answer(Board(a.boardOf(ev.Roster, now), "", now))
 	case !in:

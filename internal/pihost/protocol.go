@@ -6,6 +6,7 @@ package pihost
 import (
 	"encoding/json"
 
+	"switchboard/internal/agent"
 	"switchboard/internal/delivery"
 )
 
@@ -39,6 +40,7 @@ type hello struct {
 	Open      []hostEvent   `json:"open,omitempty"`   // what began and has not ended yet
 	Retry     retrySettings `json:"retry"`            // Pi's settings
 	Limits    string        `json:"limits,omitempty"` // what this Pi does not tell
+	Choice    *agent.Choice `json:"choice,omitempty"` // of its human's, on this branch of the conversation
 }
 
 // welcome answers hello.
@@ -47,6 +49,7 @@ type welcome struct {
 	Version  string   `json:"version"`           // of the program
 	Problem  string   `json:"problem,omitempty"` // why nothing will work; told to the human
 	Hooks    []string `json:"hooks"`             // tools whose calls are to be asked about
+	Commands []word   `json:"commands"`          // what may follow /telecom
 }
 
 // hostEvent is a notification: something happened in Pi. Which fields are set
@@ -70,6 +73,19 @@ type hostEvent struct {
 	Leaf    string    `json:"leaf,omitempty"`    // look: type of the conversation's last entry
 	Message string    `json:"message,omitempty"` // look: the error of the last message
 	Now     *snapshot `json:"now,omitempty"`
+
+	Choice *agent.Choice `json:"choice,omitempty"` // session_tree: as in hello
+}
+
+// word completes a command.
+type word struct {
+	Name string `json:"name"`
+	What string `json:"what"`
+}
+
+// command runs what the human typed; the answer is an agent.CommandResult.
+type command struct {
+	Args string `json:"args"`
 }
 
 // boundary asks what is due at a moment when Pi takes messages.

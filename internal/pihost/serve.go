@@ -68,6 +68,7 @@ func Serve(in io.ReadCloser, out io.WriteCloser, opts Options) error {
 		"event":    handler.New(s.event),
 		"boundary": handler.New(s.boundary),
 		"tool":     handler.New(s.tool),
+		"command":  handler.New(s.command),
 		"toolCall": handler.New(s.toolCall),
 		"toolDone": handler.New(s.toolDone),
 		"declined": handler.New(s.declined),
@@ -114,6 +115,12 @@ func (s *server) leave() {
 	sc.Leave(handOver)
 }
 
+// commands are what may follow /telecom.
+var commands = []word{
+	{"off", "leave the team: unseen by it, edits not guarded"},
+	{"on", "take part in the team again"},
+}
+
 // hooks are the tools whose calls the extension asks about.
 var hooks = []string{"read", "edit", "write"}
 
@@ -121,7 +128,7 @@ func (s *server) hello(_ context.Context, h hello) (welcome, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer s.once.Do(func() { close(s.greeted) })
-	w := welcome{Protocol: Protocol, Version: s.opts.Version, Hooks: hooks}
+	w := welcome{Protocol: Protocol, Version: s.opts.Version, Hooks: hooks, Commands: commands}
 	if s.sidecar != nil || s.problem != "" {
 		return w, errors.New("hello was said already")
 	}
@@ -158,7 +165,7 @@ func (s *server) hello(_ context.Context, h hello) (welcome, error) {
 		instance: exchange.NewID(time.Now()), started: h.StartedAt, limits: h.Limits,
 		session: s.session, now: h.Now,
 	}
-	facts = append(facts, s.conversationHolds(h.InContext))
+	facts = append(facts, chosen(h.Choice), s.conversationHolds(h.InContext))
 	for _, e := range h.Open {
 		for _, fact := range s.facts(e) {
 			facts = append(facts, agent.Lived{Fact: fact, At: moment(e.At)})
@@ -227,7 +234,33 @@ func (s *server) event(_ context.Context, e hostEvent) error {
 	for _, fact := range s.facts(e) {
 		s.sidecar.Event(agent.Lived{Fact: fact, At: moment(e.At)})
 	}
+	if e.Type == "session_tree" {
+		s.sidecar.Event(chosen(e.Choice))
+	}
 	return nil
+}
+
+// chosen is what a choice means; nil is none.
+func chosen(c *agent.Choice) agent.Event {
+	if c == nil {
+		return agent.Chosen{}
+	}
+	return agent.Chosen{Off: &c.Off}
+}
+
+func (s *server) command(ctx context.Context, c command) (agent.CommandResult, error) {
+	sc, err := s.connected(ctx)
+	if err != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return agent.CommandResult{Text: "switchboard is off: " + s.problem, Bad: true}, nil
+	}
+	v, err := sc.Ask(ctx, func(req agent.Request) agent.Event { return agent.Commanded{Req: req, Args: c.Args} })
+	if err != nil {
+		return agent.CommandResult{}, err
+	}
+	r, _ := v.(agent.CommandResult)
+	return r, nil
 }
 
 // expired returns a context that ends when the extension stops waiting.

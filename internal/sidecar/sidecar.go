@@ -224,7 +224,6 @@ func (s *Sidecar) loop() {
 				s.lookAtTranscript()
 				if !handOver {
 					s.handle(agent.Leaving{})
-					s.handle(agent.Left{})
 				}
 				if err := s.lease.Release(handOver); err != nil {
 					s.cfg.Log.Error("release", "err", err)
@@ -252,6 +251,8 @@ func (s *Sidecar) take(j job) {
 	}
 	ev := j.event(req)
 	switch e := ev.(type) {
+	case agent.Commanded:
+		s.readJournal(false)
 	case agent.ToolCalled:
 		s.readJournal(false)
 		e.Roster = s.roster()
@@ -502,6 +503,10 @@ func (s *Sidecar) do(effect agent.Effect) {
 		s.handle(agent.Inspected{CallID: e.CallID, Session: e.Session, Path: e.Path, File: s.file(e.CallID, e.Path)})
 	case agent.Hold:
 		s.cfg.Host.Hold(e.CallID, e.Max)
+	case agent.Next:
+		s.handle(e.Event)
+	case agent.CatchUp:
+		s.readJournal(true)
 	case agent.Alarm:
 		time.AfterFunc(e.After, func() { s.Event(agent.Ticked{}) })
 	}

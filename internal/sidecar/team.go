@@ -34,7 +34,7 @@ func (s *Sidecar) locate() {
 // readJournal tells the agent what is new in the team's journal, and reports
 // whether anything is; with always the agent is also told that nothing is.
 func (s *Sidecar) readJournal(always bool) bool {
-	if s.lease == nil || s.place.Team == "" || s.cfg.Session.NoTeam {
+	if s.lease == nil || !s.brain.InTeam() {
 		return false
 	}
 	entries, cursor, err := s.cfg.Exchange.Read(s.place.Team, s.cursor)
@@ -106,7 +106,7 @@ const lookPeers = 4
 
 // lookAtPeers looks some members up, another part each time.
 func (s *Sidecar) lookAtPeers() {
-	if s.lease == nil || s.place.Team == "" {
+	if s.lease == nil || !s.brain.InTeam() {
 		return
 	}
 	peers := s.brain.Peers()
@@ -115,7 +115,7 @@ func (s *Sidecar) lookAtPeers() {
 
 // lookAtAllPeers looks them all up: the model is about to be told of them.
 func (s *Sidecar) lookAtAllPeers() {
-	if s.lease == nil || s.place.Team == "" {
+	if s.lease == nil || !s.brain.InTeam() {
 		return
 	}
 	peers := s.brain.Peers()

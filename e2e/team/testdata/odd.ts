@@ -7,5 +7,9 @@ export default function (pi: any) {
 		if (path.includes("asked")) await c.ui.confirm("Sure?", path);
 		return undefined;
 	});
+	pi.registerCommand("to-start", {
+		description: "for tests: to before the first answer",
+		handler: async (_: string, c: any) => c.navigateTree(c.sessionManager.getBranch().find((e: any) => e.type === "message" && e.message.role === "user").id),
+	});
 	pi.registerCommand("reload-now", { description: "for tests", handler: async (_: string, c: any) => c.reload() });
 }
