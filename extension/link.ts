@@ -10,6 +10,11 @@ const PAUSES_MS = [50, 200, 800, 2000, 5000];
 const HEALTHY_MS = 10_000; // a child that lived this long was not a failed start
 const MAX_BACKLOG = 4 << 20; // bytes queued for a child that does not read
 
+/** What the next child is asked again when one dies over it: a file is about to
+ *  be changed, or has been. */
+const AGAIN = new Set(["toolCall", "toolDone"]);
+const DIED = Symbol("died");
+
 type Json = Record<string, unknown>;
 type Pending = { resolve: (value: any) => void; method: string };
 
@@ -31,6 +36,7 @@ export class Link {
 	private closed = false;
 	private patience = PATIENCE_MS;
 	private deaf = false;
+	private next: (() => void)[] = []; // who waits for the next child
 	private holds = new Map<string, (ms: number) => void>(); // by call, what makes its answer wait longer
 
 	constructor(
@@ -59,7 +65,7 @@ export class Link {
 			over = true;
 			if (this.child !== child) return;
 			this.child = undefined;
-			for (const p of this.pending.values()) p.resolve(undefined);
+			for (const p of this.pending.values()) p.resolve(DIED);
 			this.pending.clear();
 			if (this.closed) return;
 			this.events.fault(kind, text);
@@ -71,6 +77,7 @@ export class Link {
 		child.on("exit", () => this.guarded(() => gone("died", lastWords.trim().split("\n").pop() ?? "")));
 		this.readLines(child);
 		this.events.started();
+		for (const go of this.next.splice(0)) go();
 	}
 
 	/** Ends the conversation. The child reads the end of its input and leaves. */
@@ -98,12 +105,21 @@ export class Link {
 	/** Asks, and waits until the answer, the child's death or the time limit (undefined). */
 	async request(method: string, params: Json, waitMs: number, signal?: AbortSignal): Promise<any> {
 		const { id, answer } = this.send(method, params, signal);
-		return this.within(waitMs, id, answer);
+		const value = await this.within(waitMs, id, answer);
+		return value === DIED ? undefined : value;
 	}
 
 	/** Asks, and waits only as long as Pi may be held up: then undefined. */
 	async ask(method: string, params: Json, signal?: AbortSignal): Promise<any> {
-		if (!this.child || this.deaf || this.patience <= 0) return undefined;
+		for (;;) {
+			if (this.deaf || this.patience <= 0 || signal?.aborted) return undefined;
+			if (!(await this.alive(AGAIN.has(method)))) return undefined;
+			const value = await this.askOnce(method, params, signal);
+			if (value !== DIED) return value;
+		}
+	}
+
+	private async askOnce(method: string, params: Json, signal?: AbortSignal): Promise<any> {
 		const began = Date.now();
 		const waitMs = this.patience;
 		const { id, answer } = this.send(method, { ...params, waitMs, sentAt: began }, signal);
@@ -115,6 +131,20 @@ export class Link {
 		this.holds.delete(call);
 		if (!held) this.patience -= Date.now() - began;
 		return value;
+	}
+
+	/** Whether there is a child, or will be while Pi may be held up. */
+	private async alive(wait: boolean): Promise<boolean> {
+		if (this.child || !wait || this.closed) return !!this.child;
+		const began = Date.now();
+		let timer: NodeJS.Timeout | undefined;
+		await new Promise<void>((resolve) => {
+			timer = setTimeout(resolve, this.patience);
+			this.next.push(resolve);
+		});
+		clearTimeout(timer);
+		this.patience -= Date.now() - began;
+		return !!this.child && this.patience > 0;
 	}
 
 	/** The answer about a call takes longer: a peer is at the same file. */

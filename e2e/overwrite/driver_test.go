@@ -40,7 +40,7 @@ type fault string
 const (
 	late   fault = "late"        // no answer in time
 	deaf   fault = "deaf"        // not asked: an earlier answer was late, and nothing was heard since
-	died   fault = "died"        // before it answered
+	died   fault = "died"        // before it answered, and the next one did not come in time
 	absent fault = "no sidecar"  // not asked: the next one has not started yet
 	failed fault = "error (bug)" // the answer is an error
 )
@@ -201,8 +201,25 @@ type message struct {
 
 func (s *session) message() *message { return &message{s, patience} }
 
-// ask asks as the extension does, and reads the answer into result.
+// ask asks as the extension does, and reads the answer into result. When the
+// sidecar dies over it, the next one is asked.
 func (m *message) ask(method string, params fields, result any) fault {
+	for {
+		f := m.askOnce(method, params, result)
+		if f != died && f != absent {
+			return f
+		}
+		began := time.Now()
+		for m.s.current() == nil && time.Since(began) < m.left {
+			time.Sleep(time.Millisecond)
+		}
+		if m.left -= time.Since(began); m.left <= 0 || m.s.current() == nil {
+			return f
+		}
+	}
+}
+
+func (m *message) askOnce(method string, params fields, result any) fault {
 	l := m.s.current()
 	switch {
 	case l == nil:

@@ -125,3 +125,52 @@ func TestDisposed(t *testing.T) {
 		return len(ms) == 1 && ms[0].Session == "inner-2" && err != nil
 	})
 }
+
+// A write waits for a peer's that is under way, and its helper dies meanwhile:
+// the next helper is asked, and refuses it.
+func TestHelperKilledWhileAWriteWaits(t *testing.T) {
+	t.Parallel()
+	w := rig.NewWorld(t)
+	w.Write("gated.txt", "one\n")
+	gate, err := filepath.Abs("testdata/gate.ts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	alpha := start(t, w, rig.Options{Session: "alpha", ExtensionPaths: []string{gate}})
+	bravo := start(t, w, rig.Options{Session: "bravo"})
+	rig.Eventually(t, rig.Watchdog, "both", func() bool { return strings.Contains(footer(alpha), "1 peer") })
+	w.Model.Script("bravo", read("gated.txt"), ok)
+	bravo.Run("read it")
+	began := func(callsign string) (seq uint64) {
+		f := fold(t, w)
+		m, _ := f.ByCallsign(callsign)
+		for _, o := range f.OpenEdits(m.Session) {
+			seq = o.Seq
+		}
+		return seq
+	}
+	w.Model.Script("alpha", write("gated.txt", "alpha\n"), ok)
+	alpha.Prompt("write it")
+	rig.Eventually(t, rig.Watchdog, "alpha's write to begin", func() bool { return began("alpha") > 0 })
+
+	w.Model.Script("bravo", write("gated.txt", "bravo\n"), ok)
+	bravo.Prompt("write it too")
+	rig.Eventually(t, rig.Watchdog, "bravo's write to begin", func() bool { return began("bravo") > 0 })
+	first, old := began("bravo"), bravo.Sidecars()
+	_ = syscall.Kill(old[0], syscall.SIGKILL)
+	rig.Eventually(t, rig.Watchdog, "the next helper to be asked", func() bool { return began("bravo") > first })
+	w.Write("go", "")
+	bravo.Settled()
+	alpha.Settled()
+	turns := w.Model.Turns("bravo")
+	if got := turns[len(turns)-1].Last().Text; !strings.Contains(got, "alpha changed gated.txt") {
+		t.Errorf("bravo's write was answered %q", got)
+	}
+	if got := fileText(t, inWorld(w, "gated.txt")); got != "alpha\n" {
+		t.Errorf("the file is %q", got)
+	}
+	if got := turns[len(turns)-1].Transcript(); strings.Contains(got, "left") {
+		t.Errorf("bravo was told:\n%s", got)
+	}
+	closed(t, w)
+}

@@ -91,6 +91,7 @@ func (a *Agent) about(ev ToolAbout, now time.Time) []Effect {
 	if a.alone() && len(a.others(ev.Path)) == 0 && len(a.crew.team.Copies(ev.Path)) == 0 {
 		return allow
 	}
+	delete(a.edits.running, ev.CallID) // asked again, since a helper died over it
 	a.edits.pending[ev.CallID] = &verdict{req: ev.Req, op: ev.Op, path: ev.Path}
 	begun := team.Begun{ID: ev.CallID, Path: ev.Path, Whole: ev.Op == Writes, Hash: ev.Hash}
 	return []Effect{Append{Entries: []exchange.Entry{a.entry(team.EditBegun, begun)}, Quiet: true}, Check{ev.CallID, ev.Path}}

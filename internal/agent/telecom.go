@@ -227,7 +227,7 @@ func name(r Row) string {
 	case r.Session.Callsign != "":
 		return delivery.Line(r.Session.Callsign, 40)
 	case r.Session.Name != "":
-		return delivery.Line(r.Session.Name, 60)
+		return phonebook.Show(delivery.Line(r.Session.Name, 60))
 	}
 	return "a session in " + delivery.Line(path.Base(r.Session.Cwd), 60)
 }

@@ -374,7 +374,7 @@ func (s *Sidecar) hunt() {
 	// look sees the first, and rings it.
 	s.lookForSiblings()
 	s.ringSiblings()
-	s.readJournal(true)
+	s.catchUp()
 	s.readInbox()
 }
 
@@ -506,7 +506,7 @@ func (s *Sidecar) do(effect agent.Effect) {
 	case agent.Next:
 		s.handle(e.Event)
 	case agent.CatchUp:
-		s.readJournal(true)
+		s.catchUp()
 	case agent.Alarm:
 		time.AfterFunc(e.After, func() { s.Event(agent.Ticked{}) })
 	}

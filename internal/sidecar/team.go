@@ -53,6 +53,13 @@ func (s *Sidecar) readJournal(always bool) bool {
 	return len(entries) > 0
 }
 
+// catchUp learns who is in the team, and what they are doing: who is a member
+// and was never looked up would pass for one that left.
+func (s *Sidecar) catchUp() {
+	s.readJournal(true)
+	s.lookAtAllPeers()
+}
+
 // maxLines is how long a journal grows before it is made shorter.
 const maxLines = 4000
 
