@@ -43,7 +43,7 @@ type Agent struct {
 
 	published  exchange.Record
 	shown      View
-	remembered []byte
+	remembered []byte // without the marks
 	restoring  *memory
 }
 
@@ -239,10 +239,7 @@ func (a *Agent) live(ev Lived, now time.Time) []Effect {
 	case lifecycle.CompactionEnded:
 		if !f.Failed {
 			a.news.forget()
-			for file, m := range a.edits.marks {
-				m.Stale = true
-				a.edits.marks[file] = m
-			}
+			a.edits.compacted()
 		}
 	case lifecycle.SummaryEnded:
 		a.news.forget() // another branch: what was told may not be on it
@@ -353,10 +350,11 @@ func (a *Agent) followUp(now time.Time) []Effect {
 		a.published = r
 		out = append(out, Publish{r})
 	}
-	if m := a.memory(); !bytes.Equal(m, a.remembered) && a.restoring == nil {
+	// The marks are many and change rarely: they have a flag.
+	if m := a.memory(nil); (a.edits.changed || !bytes.Equal(m, a.remembered)) && a.restoring == nil {
 		a.crew.saved = a.crew.seen
-		a.remembered = a.memory()
-		out = append(out, Remember{a.remembered})
+		a.remembered, a.edits.changed = a.memory(nil), false
+		out = append(out, Remember{a.memory(a.edits.memory())})
 	}
 	return out
 }
@@ -435,8 +433,8 @@ const longTool = time.Minute
 // maxName bounds a name or model that is published, in bytes.
 const maxName = 200
 
-func (a *Agent) memory() []byte {
-	data, err := json.Marshal(memory{Version: exchange.Version, Incarnation: a.incarnation, Joined: a.joined, Desk: a.desk.Memory(), Lineage: a.lineage, Crew: a.crewMemory()})
+func (a *Agent) memory(edits json.RawMessage) []byte {
+	data, err := json.Marshal(memory{Version: exchange.Version, Incarnation: a.incarnation, Joined: a.joined, Desk: a.desk.Memory(), Lineage: a.lineage, Crew: a.crewMemory(edits)})
 	if err != nil {
 		return nil // plain values always encode
 	}

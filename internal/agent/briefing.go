@@ -197,15 +197,15 @@ func (a *Agent) observe(e team.Edit, now time.Time) {
 	case marked && !m.Told && !m.Stale && now.Sub(m.At) <= readLately:
 		why = brief.YouRead
 		m.Told = true
-		a.edits.marks[e.Path.File] = m
+		a.edits.mark(e.Path, m)
 	case (!marked || !m.Told) && a.changed(e.Path):
 		why = brief.YouChanged
 		m.Told = true
 		if marked {
-			a.edits.marks[e.Path.File] = m
+			a.edits.mark(e.Path, m)
 		}
 	case slices.ContainsFunc(a.crew.team.Copies(e.Path), func(o team.Edit) bool { return o.Session == me }) && !a.edits.copies["notice "+told(e)]:
-		a.edits.copies["notice "+told(e)] = true
+		a.edits.tell("notice " + told(e))
 		why, checkout = brief.YouChanged, e.Path.Root
 	}
 	i := slices.IndexFunc(a.news.notices, func(n notice) bool { return n.Session == e.Session && n.Path.File == e.Path.File })

@@ -22,6 +22,7 @@ type edits struct {
 	running map[string]running  // edits that may run, by call
 	calls   map[string]bool     // calls that the host has begun and not ended
 	waited  time.Duration       // for peers, since the last model response
+	changed bool                // marks, blocks or copies, since they were remembered
 }
 
 type mark struct {
@@ -169,13 +170,13 @@ func (a *Agent) judge(call string, p *verdict, ahead *team.Open, now time.Time) 
 	v := guard.Judge(at)
 	if v.Block {
 		if v.Unread != nil {
-			a.edits.blocks[p.path.File] = block{v.Unread.Seq, at.Blocked + 1}
+			a.edits.block(p.path, block{v.Unread.Seq, at.Blocked + 1})
 		}
 		return []Effect{a.failed(call, p.path), Reply{p.req, Verdict{Block: true, Reason: v.Text}}}
 	}
 	if v.Copies {
 		for _, e := range at.Copies {
-			a.edits.copies[told(e)] = true
+			a.edits.tell(told(e))
 		}
 	}
 	a.edits.running[call] = running{op: p.op, path: p.path, began: p.began, hash: p.hash, unread: v.Unread != nil, note: v.Text}
@@ -296,14 +297,12 @@ func (a *Agent) failed(call string, p team.Path) Append {
 
 // contested reports whether another session has begun to change a file too.
 func (a *Agent) contested(p team.Path) bool {
-	return slices.ContainsFunc(a.Peers(), func(m team.Member) bool {
-		return slices.ContainsFunc(a.crew.team.OpenEdits(m.Session), func(o team.Open) bool { return o.Path.File == p.File })
-	})
+	return slices.ContainsFunc(a.crew.team.Opened(p), func(o team.Open) bool { return o.Session != a.session.Key.ID })
 }
 
 // learn notes what the session knows of a file.
 func (a *Agent) learn(p team.Path, m guard.Mark, now time.Time) {
-	a.edits.marks[p.File] = mark{Mark: m, At: now.UTC()}
+	a.edits.mark(p, mark{Mark: m, At: now.UTC()})
 	delete(a.edits.blocks, p.File)
 	if len(a.edits.marks) <= maxMarks {
 		return
@@ -312,6 +311,20 @@ func (a *Agent) learn(p team.Path, m guard.Mark, now time.Time) {
 		return cmp.Or(a.edits.marks[x].At.Compare(a.edits.marks[y].At), cmp.Compare(x, y))
 	})
 	delete(a.edits.marks, oldest)
+}
+
+// What is remembered is changed by these only.
+func (e *edits) mark(p team.Path, m mark)   { e.marks[p.File], e.changed = m, true }
+func (e *edits) block(p team.Path, b block) { e.blocks[p.File], e.changed = b, true }
+func (e *edits) tell(of string)             { e.copies[of], e.changed = true, true }
+
+// compacted notes that what was read is no longer in the context.
+func (e *edits) compacted() {
+	for file, m := range e.marks {
+		m.Stale = true
+		e.marks[file] = m
+	}
+	e.changed = true
 }
 
 // ended closes an edit whose tool ended without a word to us: another

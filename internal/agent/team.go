@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -266,7 +267,7 @@ func (a *Agent) taskAfter(prompt string) string {
 
 // first reports whether this session comes before all others that are there.
 func (a *Agent) first(but string) bool {
-	for _, m := range a.crew.team.Members() {
+	for m := range a.crew.team.All() {
 		switch {
 		case m.Session == a.session.Key.ID:
 			return true
@@ -307,11 +308,27 @@ func (a *Agent) inspect(session string) []Effect {
 
 // Peers lists the other members of the team.
 func (a *Agent) Peers() []team.Member {
-	return slices.DeleteFunc(a.crew.team.Members(), func(m team.Member) bool { return m.Session == a.session.Key.ID })
+	return slices.AppendSeq(make([]team.Member, 0, a.crew.team.Size()), a.peers())
+}
+
+// peers yields the other members of the team.
+func (a *Agent) peers() iter.Seq[team.Member] {
+	return func(yield func(team.Member) bool) {
+		for m := range a.crew.team.All() {
+			if m.Session != a.session.Key.ID && !yield(m) {
+				return
+			}
+		}
+	}
 }
 
 // alone reports whether nobody else is in the team.
-func (a *Agent) alone() bool { return len(a.Peers()) == 0 }
+func (a *Agent) alone() bool {
+	for range a.peers() {
+		return false
+	}
+	return true
+}
 
 // prompted takes the task from a human's prompt.
 func (a *Agent) prompted(text string) []Effect {
@@ -334,14 +351,15 @@ func (a *Agent) foot() []Effect {
 	}
 	if a.inTeam() && a.crew.callsign != "" {
 		text = "📡 " + a.crew.callsign
-		if peers := a.Peers(); len(peers) > 0 {
-			busy := 0
-			for _, m := range peers {
-				if s := a.crew.peers[m.Session]; s.seen && s.record.State != string(lifecycle.Idle) {
-					busy++
-				}
+		peers, busy := 0, 0
+		for m := range a.peers() {
+			peers++
+			if s := a.crew.peers[m.Session]; s.seen && s.record.State != string(lifecycle.Idle) {
+				busy++
 			}
-			text += fmt.Sprintf(" · %d %s", len(peers), plural(len(peers), "peer", "peers"))
+		}
+		if peers > 0 {
+			text += fmt.Sprintf(" · %d %s", peers, plural(peers, "peer", "peers"))
 			if busy > 0 {
 				text += fmt.Sprintf(" (%d busy)", busy)
 			}
@@ -363,9 +381,9 @@ type crewMemory struct {
 	Edits    json.RawMessage `json:"edits,omitempty"`
 }
 
-func (a *Agent) crewMemory() crewMemory {
+func (a *Agent) crewMemory(edits json.RawMessage) crewMemory {
 	return crewMemory{
-		Callsign: cmp.Or(a.crew.callsign, a.crew.past), Stays: a.crew.stays, Edits: a.edits.memory(),
+		Callsign: cmp.Or(a.crew.callsign, a.crew.past), Stays: a.crew.stays, Edits: edits,
 		Seen: a.crew.saved, News: a.news.memory(),
 	}
 }

@@ -109,7 +109,7 @@ func (s *Sidecar) ringTeam() {
 // lookPeers is how many members are looked up each second: whoever dies writes
 // that down itself, unless its sidecar dies with it, and is missed in two rounds
 // then. It is a number, so that large teams don't cost more.
-const lookPeers = 4
+const lookPeers = 2
 
 // lookAtPeers looks some members up, another part each time.
 func (s *Sidecar) lookAtPeers() {

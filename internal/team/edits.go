@@ -219,6 +219,16 @@ func (t *Team) OpenEdits(session string) (out []Open) {
 	return out
 }
 
+// Opened lists the edits of a file that began and have not ended.
+func (t *Team) Opened(p Path) (out []Open) {
+	for _, o := range t.open {
+		if o.Path.File == p.File {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
 // Before returns the earliest edit of another session on the same file that
 // began before an edit of ours, is still open and binds us. An edit that waits
 // for its human binds nobody; nor does one whose author waits, over any number

@@ -6,6 +6,7 @@ package team
 import (
 	"cmp"
 	"encoding/json"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -246,6 +247,12 @@ func (t *Team) named(callsign string) *Member {
 func (t *Team) Members() []Member {
 	return slices.Clone(t.members)
 }
+
+// All yields who is there, in the same order.
+func (t *Team) All() iter.Seq[Member] { return slices.Values(t.members) }
+
+// Size is how many are there.
+func (t *Team) Size() int { return len(t.members) }
 
 // sort keeps the members in the order in which they are listed.
 func (t *Team) sort() {

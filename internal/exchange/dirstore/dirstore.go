@@ -28,6 +28,9 @@ type Store struct {
 
 	mu    sync.Mutex // guards tails
 	tails map[exchange.TeamID]tail
+
+	records kept[exchange.Record]
+	beats   kept[beat]
 }
 
 var _ exchange.Exchange = (*Store)(nil)
@@ -112,8 +115,7 @@ func bellName(generation string) string { return strings.ToLower(generation) + "
 // Ring wakes the owners of sessions.
 func (s *Store) Ring(keys ...exchange.SessionKey) {
 	for _, key := range keys {
-		var r exchange.Record
-		if readJSON(s.recordPath(key.Slug()), maxRecord, &r) == nil && r.Bell != "" {
+		if r, err := s.records.read(s.recordPath(key.Slug()), maxRecord); err == nil && r.Bell != "" {
 			_ = bell.Ring(r.Bell) // a lost ring costs the recipient a second
 		}
 	}

@@ -39,9 +39,8 @@ func (b beat) age() time.Duration {
 // presence judges whether the session of a record is there.
 func (s *Store) presence(r exchange.Record) (exchange.Presence, beat) {
 	slug := r.Key.Slug()
-	var b beat
 	// A missing or damaged beat is an old one: the lock decides.
-	_ = readJSON(s.beatPath(slug), maxRecord, &b)
+	b, _ := s.beats.read(s.beatPath(slug), maxRecord)
 	switch proc.State(r.Agent) {
 	case proc.Gone:
 		return exchange.Gone, b
@@ -129,8 +128,8 @@ var errForeign = errors.New("not a record of this version")
 // readRecord reads the record under a slug. A record that speaks for another
 // session than its name says, or of a newer version, is not one.
 func (s *Store) readRecord(slug string) (exchange.Record, error) {
-	var r exchange.Record
-	if err := readJSON(s.recordPath(slug), maxRecord, &r); err != nil {
+	r, err := s.records.read(s.recordPath(slug), maxRecord)
+	if err != nil {
 		return r, err
 	}
 	if r.Version < 1 || r.Version > exchange.Version || r.Generation == "" || r.Key.ID == "" || r.Key.Slug() != slug {
@@ -164,8 +163,7 @@ func (s *Store) prune(r exchange.Record) {
 // presenceLocked is presence for a caller that holds the session's owner lock
 // itself: nobody else can.
 func (s *Store) presenceLocked(r exchange.Record) (exchange.Presence, beat) {
-	var b beat
-	_ = readJSON(s.beatPath(r.Key.Slug()), maxRecord, &b)
+	b, _ := s.beats.read(s.beatPath(r.Key.Slug()), maxRecord)
 	if proc.State(r.Agent) == proc.Gone || b.age() >= exchange.LeaseTime {
 		return exchange.Gone, b
 	}
