@@ -124,7 +124,7 @@ func (a *Agent) Handle(ev Event, now time.Time) []Effect {
 	case ToolCalled:
 		out = a.toolCalled(ev, now)
 	case Posted:
-		out = a.posted(ev)
+		out = a.posted(ev, now)
 	case ToolAbout:
 		a.life.Handle(lifecycle.ToolBegan{CallID: ev.CallID, Tool: ev.Tool}, now)
 		out = a.about(ev, now)
@@ -151,7 +151,7 @@ func (a *Agent) Handle(ev Event, now time.Time) []Effect {
 	case parted:
 		a.part(ev.off)
 	case Ticked:
-		out = a.reconsider(now)
+		out = append(a.reconsider(now), a.announce()...)
 	}
 	return append(out, a.followUp(now)...)
 }

@@ -8,6 +8,7 @@ import (
 
 	"switchboard/internal/delivery"
 	"switchboard/internal/exchange"
+	"switchboard/internal/lifecycle"
 	"switchboard/internal/phonebook"
 )
 
@@ -174,6 +175,8 @@ func Outlook(s exchange.Session, hops int) string {
 		return "read at the next step of their run"
 	case s.State == "idle":
 		return "idle: starts a turn"
+	case s.Tool.Name != "" && s.State == string(lifecycle.Working):
+		return "read when its call of " + tool(s) + " ends"
 	}
 	return "read when their turn ends"
 }

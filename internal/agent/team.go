@@ -29,8 +29,10 @@ type crew struct {
 	stays    int    // how often it came back, after it was taken for dead or was off
 	stayed   bool   // it was in the team before
 	footer   string
-	peers    map[string]peer // by session
-	trouble  bool            // the journal could not be written, and the human was told
+	peers    map[string]peer   // by session
+	told     map[string]string // callsigns of the peers that the human knows of, by session; nil before the first look
+	toldSeq  uint64            // where the journal ended then
+	trouble  bool              // the journal could not be written, and the human was told
 }
 
 // peer is what was seen last of another member.
@@ -84,7 +86,7 @@ func (parted) isEvent() {}
 func (a *Agent) part(off *bool) {
 	a.crew.choice = off
 	a.crew.past, a.crew.callsign = cmp.Or(a.crew.callsign, a.crew.past), ""
-	a.crew.peers = nil
+	a.crew.peers, a.crew.told = nil, nil
 }
 
 // renew makes this another stay: what was written of the one before no longer
@@ -370,6 +372,55 @@ func (a *Agent) foot() []Effect {
 	}
 	a.crew.footer = text
 	return []Effect{Status{text}}
+}
+
+// announce tells the human who joined and who left (spec: telecom, Team briefs).
+// It comes once a second, so that many at once make one line.
+func (a *Agent) announce() []Effect {
+	if !a.inTeam() || a.crew.callsign == "" || a.crew.told != nil && a.crew.toldSeq == a.crew.team.Seq() {
+		return nil
+	}
+	before := a.crew.told
+	a.crew.told, a.crew.toldSeq = make(map[string]string), a.crew.team.Seq()
+	var joined, left, renamed []string
+	for m := range a.peers() {
+		a.crew.told[m.Session] = m.Callsign
+		switch was, known := before[m.Session]; {
+		case !known:
+			joined = append(joined, m.Callsign)
+		case was != m.Callsign:
+			renamed = append(renamed, was+" is now "+m.Callsign)
+		}
+	}
+	for session, callsign := range before {
+		if _, there := a.crew.told[session]; !there {
+			left = append(left, callsign)
+		}
+	}
+	if before == nil {
+		return nil // who is there already is in the footer
+	}
+	slices.SortFunc(left, team.CompareCallsigns)
+	var parts []string
+	if len(left) > 0 {
+		parts = append(parts, names(left)+" left")
+	}
+	if len(joined) > 0 {
+		parts = append(parts, names(joined)+" joined")
+	}
+	if parts = append(parts, renamed...); len(parts) == 0 {
+		return nil
+	}
+	return []Effect{Tell{Text: "📡 " + strings.Join(parts, "; ")}}
+}
+
+// names lists callsigns, as many as fit a line.
+func names(callsigns []string) string {
+	const most = 8
+	if n := len(callsigns); n > most {
+		return fmt.Sprintf("%s and %d more", strings.Join(callsigns[:most], ", "), n-most)
+	}
+	return strings.Join(callsigns, ", ")
 }
 
 // crewMemory is what survives the process.

@@ -258,7 +258,7 @@ func (a *Agent) sender() delivery.Sender {
 	return delivery.Sender{Session: a.session.Key.ID, Name: a.session.Name, PID: a.session.PID, Cwd: a.session.Cwd}
 }
 
-func (a *Agent) posted(ev Posted) []Effect {
+func (a *Agent) posted(ev Posted, now time.Time) []Effect {
 	c, ok := a.calls[ev.Req]
 	if !ok {
 		return a.cast(ev)
@@ -273,7 +273,7 @@ func (a *Agent) posted(ev Posted) []Effect {
 	case ev.Gone: // no success for a target that is gone
 		return []Effect{Reply{ev.Req, refuse(d, c.to.Label()+" left at this very moment; the message waits seven days for its resume", exampleList)}}
 	}
-	text := fmt.Sprintf("📞 Sent to %s (session %s). %s", c.to.Label(), phonebook.Show(c.to.ID), Receipt(c.session, c.hops))
+	text := fmt.Sprintf("📞 Sent to %s (session %s). %s", c.to.Label(), phonebook.Show(c.to.ID), Receipt(c.session, c.hops, now))
 	return []Effect{Reply{ev.Req, ToolResult{Text: text, Details: callDetails{Action: "send", ID: ev.ID, To: &c.to, Message: c.message}}}}
 }
 
@@ -288,7 +288,7 @@ func unsendable(err error) string {
 
 // Receipt says what is known about a message with that many hops that waits in
 // a session's inbox: when it will be read, never that it was.
-func Receipt(s exchange.Session, hops int) string {
+func Receipt(s exchange.Session, hops int, now time.Time) string {
 	switch {
 	case s.Presence == exchange.Unresponsive:
 		return "It waits in their inbox; their process does not respond at the moment."
@@ -300,9 +300,14 @@ func Receipt(s exchange.Session, hops int) string {
 		return "It waits in their inbox; they are idle, so it starts a turn there."
 	case s.State == string(lifecycle.Compacting):
 		return "It waits in their inbox; they are compacting: it is read after that."
+	case s.Tool.Name != "":
+		return fmt.Sprintf("It waits in their inbox until the call of %s ends that they have been in for %s.", tool(s), delivery.Age(now.Sub(s.Tool.Since)))
 	}
 	return fmt.Sprintf("It waits in their inbox until their current turn ends (they are %s).", phonebook.Show(delivery.Line(s.State, 20)))
 }
+
+// tool names the tool that a session has been in for long.
+func tool(s exchange.Session) string { return phonebook.Show(delivery.Line(s.Tool.Name, 40)) }
 
 const exampleList = `touchtone {"action":"list"}`
 

@@ -212,6 +212,19 @@ func TestReceipt(t *testing.T) {
 	}
 }
 
+// spec: telecom, Callsigns and presence
+func TestReceiptOfALongCall(t *testing.T) {
+	bob := session("bob-id", "bob", "/repo", 11)
+	bob.State, bob.Tool = "working", exchange.Tool{Name: "bash", Since: t0.Add(-14 * time.Minute)}
+	got, _ := dial(t, owner(t), `{"action":"send","to":"bob","message":"x"}`, nil, bob)
+	if want := "until the call of bash ends that they have been in for 14m"; !strings.Contains(got.Text, want) {
+		t.Errorf("%q lacks %q", got.Text, want)
+	}
+	if got, want := agent.Outlook(bob, 0), "read when its call of bash ends"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 func TestToolWithoutSession(t *testing.T) {
 	for _, c := range []struct {
 		event agent.Event

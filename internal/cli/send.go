@@ -140,7 +140,7 @@ func (a *app) send(locators []string, message string, asJSON bool) error {
 	if _, err := store.Session(target.Key); errors.Is(err, exchange.ErrGone) {
 		return &leftError{to}
 	}
-	return a.printReceipt(sent{ID: m.ID, Status: "waiting", To: info(target), From: from, Receipt: agent.Receipt(target, m.Hops)}, asJSON)
+	return a.printReceipt(sent{ID: m.ID, Status: "waiting", To: info(target), From: from, Receipt: agent.Receipt(target, m.Hops, now)}, asJSON)
 }
 
 func sessionOf(roster []exchange.Session, e phonebook.Entry) exchange.Session {
