@@ -90,3 +90,40 @@ func TestDeath(t *testing.T) {
 	killAll(bravo)
 	rig.Eventually(t, rig.Watchdog, "alpha to be alone", func() bool { return footer(alpha) == "📡 alpha" })
 }
+
+// Where an agent works is where its edits land, not where it was started (spec:
+// telecom, Worktrees).
+func TestWorksInAWorktree(t *testing.T) {
+	t.Parallel()
+	w := rig.NewWorld(t)
+	lane := inWorld(w, "../lane")
+	git(t, w.Dir, "worktree", "add", "-q", "-b", "lane-b", lane)
+	alpha := start(t, w, rig.Options{Session: "alpha"})
+	bravo := start(t, w, rig.Options{Session: "bravo"})
+	rig.Eventually(t, rig.Watchdog, "both", func() bool { return strings.Contains(footer(alpha), "1 peer") })
+	board := func() string {
+		w.Model.Script("alpha", telecom(map[string]any{"action": "board"}), ok)
+		alpha.Run("look around")
+		turns := w.Model.Turns("alpha")
+		return turns[len(turns)-1].Last().Text
+	}
+	if got := board(); !strings.Contains(got, "] on main  id") {
+		t.Errorf("before its first edit:\n%s", got)
+	}
+	w.Model.Script("bravo", write(realPath(t, lane)+"/new.txt", "x\n"), ok)
+	bravo.Run("write in the lane")
+	if got := board(); !strings.Contains(got, "] on lane-b  in "+realPath(t, lane)+"  id") {
+		t.Errorf("after an edit in the lane:\n%s", got)
+	}
+	turns := w.Model.Turns("alpha")
+	if got := turns[len(turns)-1].Transcript(); !strings.Contains(got, "bravo is now in "+realPath(t, lane)+", on lane-b") {
+		t.Errorf("alpha was told:\n%s", got)
+	}
+	for _, name := range []string{"a.txt", "b.txt"} { // relative: in the main checkout
+		w.Model.Script("bravo", write(name, "x\n"), ok)
+		bravo.Run("write here")
+	}
+	if got := board(); !strings.Contains(got, "] on main  id") {
+		t.Errorf("after two edits in the main checkout:\n%s", got)
+	}
+}

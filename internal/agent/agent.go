@@ -409,7 +409,7 @@ func (a *Agent) record(now time.Time) exchange.Record {
 		Model: delivery.Line(a.session.Model, maxName), Mode: a.session.Mode, File: a.session.File,
 		State: string(a.state()), Since: a.since(now), Joined: a.joined, Wakes: a.session.Wakes,
 		Handles: a.session.Handles,
-		Root:    a.place.Root, Branch: delivery.Line(a.place.Branch, maxName), Callsign: a.crew.callsign, Tool: a.longTool(now),
+		Root:    a.checkout().Root, Branch: delivery.Line(a.checkout().Branch, maxName), Callsign: a.crew.callsign, Tool: a.longTool(now),
 		Held: a.desk.Holding(),
 	}
 	if !a.teamOff() {

@@ -160,7 +160,7 @@ func (a *Agent) briefPeers() []brief.Peer {
 			Doing:  activity(r),
 			Branch: r.Branch, Messages: a.news.friends[m.Session],
 		}
-		if r.Root != a.place.Root {
+		if r.Root != a.checkout().Root {
 			p.Checkout = r.Root
 		}
 		for _, e := range all[m.Session] {

@@ -22,6 +22,7 @@ type edits struct {
 	running map[string]running  // edits that may run, by call
 	calls   map[string]bool     // calls that the host has begun and not ended
 	waited  time.Duration       // for peers, since the last model response
+	landed  []string            // checkouts that the last edits were in, the newest last
 	changed bool                // marks, blocks or copies, since they were remembered
 }
 
@@ -67,7 +68,8 @@ type running struct {
 
 // Bounds of what is remembered.
 const (
-	maxMarks = 500
+	maxMarks  = 500
+	maxLanded = 5
 	// maxWait is how long all edits of one model response wait for peers.
 	maxWait = 2 * time.Second
 )
@@ -271,6 +273,7 @@ func (a *Agent) closeEdit(call string, r running, begun bool, f File, now time.T
 	if begun && f.Hash == r.hash {
 		return []Effect{a.failed(call, r.path)}, r.note
 	}
+	a.edits.land(r.path)
 	note := r.note
 	if begun && r.op == Writes {
 		note = cmp.Or(guard.Crossed(a.session.Guard, r.began, r.path.Short(a.place.Root), a.others(r.path)), note)
@@ -317,6 +320,26 @@ func (a *Agent) learn(p team.Path, m guard.Mark, now time.Time) {
 func (e *edits) mark(p team.Path, m mark)   { e.marks[p.File], e.changed = m, true }
 func (e *edits) block(p team.Path, b block) { e.blocks[p.File], e.changed = b, true }
 func (e *edits) tell(of string)             { e.copies[of], e.changed = true, true }
+
+func (e *edits) land(p team.Path) {
+	if p.Root == "" {
+		return
+	}
+	e.landed, e.changed = append(e.landed, p.Root), true
+	e.landed = e.landed[max(0, len(e.landed)-maxLanded):]
+}
+
+// WorksIn is the checkout that most of the session's last edits were in, the
+// latest if there are several; empty before the first edit.
+func (a *Agent) WorksIn() (root string) {
+	times := make(map[string]int, maxLanded)
+	for _, r := range a.edits.landed {
+		if times[r]++; times[r] >= times[root] {
+			root = r
+		}
+	}
+	return root
+}
 
 // compacted notes that what was read is no longer in the context.
 func (e *edits) compacted() {
@@ -383,10 +406,11 @@ type editsMemory struct {
 	Marks  map[string]mark  `json:"marks,omitempty"`
 	Blocks map[string]block `json:"blocks,omitempty"`
 	Copies []string         `json:"copies,omitempty"`
+	Landed []string         `json:"landed,omitempty"`
 }
 
 func (e *edits) memory() json.RawMessage {
-	data, err := json.Marshal(editsMemory{Marks: e.marks, Blocks: e.blocks, Copies: slices.Sorted(maps.Keys(e.copies))})
+	data, err := json.Marshal(editsMemory{Marks: e.marks, Blocks: e.blocks, Copies: slices.Sorted(maps.Keys(e.copies)), Landed: e.landed})
 	if err != nil {
 		return nil // plain values always encode
 	}
@@ -404,6 +428,7 @@ func (e *edits) restore(data json.RawMessage) {
 	if m.Blocks != nil {
 		e.blocks = m.Blocks
 	}
+	e.landed = m.Landed
 	for _, c := range m.Copies {
 		e.copies[c] = true
 	}

@@ -188,9 +188,15 @@ type Session struct {
 
 // Place is where a session works.
 type Place struct {
-	Team   exchange.TeamID // of its repository; empty while it is in none
-	Root   string          // its checkout
-	Branch string          // checked out there; empty when unknown
+	Team     exchange.TeamID // of its repository; empty while it is in none
+	Checkout                 // that it was started in
+	Work     Checkout        // that it works in, if that is another; see Agent.WorksIn
+}
+
+// Checkout is one checkout of a repository.
+type Checkout struct {
+	Root   string
+	Branch string // checked out there; empty when unknown
 }
 
 // Op is what a tool does to a file.

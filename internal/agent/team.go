@@ -124,6 +124,15 @@ func (a *Agent) commanded(ev Commanded) []Effect {
 	}
 }
 
+// checkout is where the session works, as others are told (spec: telecom,
+// Worktrees).
+func (a *Agent) checkout() Checkout {
+	if a.place.Work.Root != "" {
+		return a.place.Work
+	}
+	return a.place.Checkout
+}
+
 // entry is a line of ours for the journal.
 func (a *Agent) entry(kind team.Kind, body any) exchange.Entry {
 	return exchange.Entry{Session: a.session.Key.ID, Incarnation: a.incarnation, Kind: string(kind), Body: team.Encode(body)}

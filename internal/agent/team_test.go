@@ -56,7 +56,7 @@ func left(id string) exchange.Entry {
 // briefs).
 func TestHumanHearsWhoJoinedAndLeft(t *testing.T) {
 	m := &member{a: owner(t)}
-	m.a.Handle(agent.Placed{Place: agent.Place{Team: "team", Root: "/repo"}}, t0)
+	m.a.Handle(agent.Placed{Place: agent.Place{Team: "team", Checkout: agent.Checkout{Root: "/repo"}}}, t0)
 	m.write(joined("a"), joined("b"))
 	expect := func(want ...string) {
 		t.Helper()

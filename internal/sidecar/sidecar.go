@@ -64,6 +64,7 @@ type Sidecar struct {
 	brain    *agent.Agent
 	events   []agent.Event // that the agent has not dealt with; the first is being dealt with
 	place    agent.Place
+	worksIn  string             // the checkout that the session was seen to work in
 	cursor   exchange.Cursor    // how far the team's journal was read
 	lines    int                // entries read since it was thought of making it shorter
 	before   map[string]content // files before an edit, by its call
@@ -283,6 +284,9 @@ func (s *Sidecar) take(j job) {
 		s.lookAtTranscript()
 	}
 	s.handle(ev)
+	if s.brain.WorksIn() != s.worksIn {
+		s.locate()
+	}
 	if e, ok := ev.(agent.Lived); ok {
 		if end, ok := e.Fact.(lifecycle.ToolEnded); ok {
 			delete(s.before, end.CallID) // a call that was refused has no other end

@@ -1,6 +1,7 @@
 package sidecar
 
 import (
+	"cmp"
 	"time"
 
 	"switchboard/internal/agent"
@@ -18,9 +19,12 @@ func (s *Sidecar) locate() {
 			return
 		}
 	}
-	p := agent.Place{Team: exchange.TeamID(c.Key()), Root: c.Root, Branch: c.Branch}
-	if p.Branch == "" {
-		p.Branch = c.Head
+	p := agent.Place{Team: exchange.TeamID(c.Key()), Checkout: checkout(c)}
+	s.worksIn = s.brain.WorksIn()
+	if s.worksIn != "" && s.worksIn != c.Root {
+		if w, err := repo.Find(s.worksIn); err == nil && w.Key() == c.Key() {
+			p.Work = checkout(w)
+		}
 	}
 	if s.place.Team != "" {
 		p.Team = s.place.Team // a repository that is made later counts from the next start
@@ -29,6 +33,10 @@ func (s *Sidecar) locate() {
 		s.place = p
 		s.handle(agent.Placed{Place: p})
 	}
+}
+
+func checkout(c repo.Checkout) agent.Checkout {
+	return agent.Checkout{Root: c.Root, Branch: cmp.Or(c.Branch, c.Head)}
 }
 
 // readJournal tells the agent what is new in the team's journal, and reports
