@@ -39,6 +39,7 @@ type light struct {
 	publisher *beacon.Publisher
 	failed    time.Time // the last attempt to publish
 	off       bool
+	ceding    bool // our own publisher before is still on its way out
 	closing   sync.WaitGroup
 }
 
@@ -88,6 +89,7 @@ func (l *light) Note(s snapshot) {
 
 // Off ends it. With remove the files go: the process ends, or has ended.
 func (l *light) Off(remove bool) {
+	l.closing.Wait() // what is being ceded may be ours again after that
 	l.mu.Lock()
 	p := l.publisher
 	l.publisher, l.off = nil, true
@@ -103,10 +105,19 @@ func (l *light) refresh() {
 	if l.off || !l.looked || l.view.State == "" {
 		return
 	}
+	if l.ceding {
+		return // two of ours must not write one file; looked at again after it
+	}
 	if !l.first() {
 		if p := l.publisher; p != nil {
-			l.publisher = nil
-			l.closing.Go(func() { p.Close(false) }) // a query may want the lock that we hold
+			l.publisher, l.ceding = nil, true
+			l.closing.Go(func() {
+				p.Close(false) // a query may want the lock that we hold
+				l.mu.Lock()
+				defer l.mu.Unlock()
+				l.ceding = false
+				l.refresh()
+			})
 		}
 		return
 	}
