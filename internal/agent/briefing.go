@@ -160,7 +160,7 @@ func (a *Agent) briefPeers() []brief.Peer {
 			Doing:  activity(r),
 			Branch: r.Branch, Messages: a.news.friends[m.Session],
 		}
-		if r.Root != a.checkout().Root {
+		if r.Root != a.place.Root { // not where we work: that may change, and they have not moved then
 			p.Checkout = r.Root
 		}
 		for _, e := range all[m.Session] {
