@@ -183,10 +183,10 @@ func findTail(f *os.File, known tail) (tail, error) {
 		if end == 0 && start > 0 {
 			continue
 		}
-		e, at, ok := lastEntry(data[:end])
+		e, at, ok := lastEntry(data[:end], start, h)
 		for ok && e.unfinished(h.Base) {
 			end = at
-			e, at, ok = lastEntry(data[:end])
+			e, at, ok = lastEntry(data[:end], start, h)
 		}
 		if !ok && start > 0 {
 			continue
@@ -204,17 +204,25 @@ func findTail(f *os.File, known tail) (tail, error) {
 	}
 }
 
-// lastEntry finds the last readable entry in whole lines, and where it begins.
-func lastEntry(data []byte) (l line, at int, ok bool) {
+// lastEntry finds the last readable entry in whole lines, which lie at start in
+// the journal, and where it begins.
+func lastEntry(data []byte, start int64, h header) (l line, at int, ok bool) {
 	for len(data) > 0 {
 		data = bytes.TrimSuffix(data, []byte("\n"))
 		at = bytes.LastIndexByte(data, '\n') + 1
-		if l, ok = parseEntry(data[at:]); ok {
+		if l, ok = parseEntry(data[at:]); ok && h.gave(l.Seq, start+int64(len(data))) {
 			return l, at, true
 		}
 		data = data[:at]
 	}
 	return line{}, 0, false
+}
+
+// gave reports whether an append may have given a number to the entry whose line
+// ends at end: they grow by one with each line since Base. Where Base is not
+// known, no number is refused.
+func (h header) gave(seq uint64, end int64) bool {
+	return h.Epoch == "" || seq <= h.Base+uint64(end)
 }
 
 func parseEntry(data []byte) (line, bool) {
@@ -231,20 +239,20 @@ type placed struct {
 	from, to int
 }
 
-// readable lists the entries of whole lines, with numbers that grow from after,
-// and how many bytes they and the lines between them take. Entries at the end
+// readable lists the entries of whole lines, which lie at start in the journal,
+// with numbers that grow from after, and how many bytes they and the lines between them take. Entries at the end
 // that wait for others of their append are not there yet.
-func readable(data []byte, base, after uint64) (out []placed, size int) {
+func readable(data []byte, start int64, h header, after uint64) (out []placed, size int) {
 	for text := range bytes.Lines(data) {
 		from := size
 		size += len(text)
 		// A number that doesn't grow was not given by an append.
-		if l, ok := parseEntry(text); ok && l.Seq > after {
+		if l, ok := parseEntry(text); ok && l.Seq > after && h.gave(l.Seq, start+int64(size)) {
 			after = l.Seq
 			out = append(out, placed{l, from, size})
 		}
 	}
-	for n := len(out); n > 0 && out[n-1].unfinished(base); n = len(out) {
+	for n := len(out); n > 0 && out[n-1].unfinished(h.Base); n = len(out) {
 		out, size = out[:n-1], out[n-1].from
 	}
 	return out, size
@@ -322,7 +330,7 @@ func (s *Store) Read(team exchange.TeamID, after exchange.Cursor) ([]exchange.En
 		return nil, after, err
 	}
 	data = data[:bytes.LastIndexByte(data, '\n')+1]
-	lines, size := readable(data, h.Base, after.Seq)
+	lines, size := readable(data, start, h, after.Seq)
 	next := exchange.Cursor{Seq: after.Seq, Epoch: h.Epoch, Offset: start + int64(size)}
 	var out []exchange.Entry
 	for _, l := range lines {
@@ -347,7 +355,7 @@ func (s *Store) Rewrite(team exchange.TeamID, keep func([]exchange.Entry) []exch
 		return err
 	}
 	h := parseHeader(data)
-	read, _ := readable(data[:bytes.LastIndexByte(data, '\n')+1], h.Base, 0)
+	read, _ := readable(data[:bytes.LastIndexByte(data, '\n')+1], 0, h, 0)
 	base := h.Base // beyond what an earlier rewrite kept
 	entries := make([]exchange.Entry, len(read))
 	lines := make(map[uint64][]byte) // as written: fields that we don't know stay

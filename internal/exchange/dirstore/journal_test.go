@@ -244,3 +244,23 @@ func TestJournalHeld(t *testing.T) {
 	appendNotes(t, s, "b")
 	wantJournal(t, s, "1a 2b")
 }
+
+// A line with a number that no append gave does not use up the numbers.
+func TestForgedNumber(t *testing.T) {
+	for _, forged := range []uint64{1 << 20, maxSeq - 1, maxSeq} {
+		s := newStore(t)
+		appendNotes(t, s, "a", "b")
+		path := s.journalPath(team)
+		writeFile(t, path, readFile(t, path)+fmt.Sprintf(`{"v":1,"seq":%d,"kind":"note","body":"\"x\""}`+"\n", forged))
+		for range 2 { // with and without a tail that it remembers
+			appendNotes(t, s, "c")
+		}
+		if err := s.Rewrite(team, func(es []exchange.Entry) []exchange.Entry { return es[1:] }); err != nil {
+			t.Fatal(err)
+		}
+		appendNotes(t, s, "d")
+		if all, _, err := s.Read(team, exchange.Cursor{}); err != nil || short(all) != "2b 3c 4c 5d" {
+			t.Errorf("after a line with the number %d: %s, %v", forged, short(all), err)
+		}
+	}
+}
