@@ -107,6 +107,12 @@ export default function switchboard(pi: ExtensionAPI): void {
 		return typeof kept?.data?.off === "boolean" ? { off: kept.data.off } : undefined;
 	}
 
+	/** The calls of hooked tools that this branch of the conversation holds. */
+	function hookedCalls(): string[] {
+		const results = (ctx?.sessionManager.getBranch() ?? []).map((e: any) => (e.type === "message" ? e.message : undefined));
+		return results.filter((m) => m?.role === "toolResult" && hooks.has(m.toolName)).map((m) => m.toolCallId);
+	}
+
 	function modelName(): string | undefined {
 		const model = ctx?.model;
 		// Pi has a stand-in of this name while none is chosen.
@@ -352,7 +358,7 @@ export default function switchboard(pi: ExtensionAPI): void {
 	forward("session_compact", (e) => ({ willRetry: !!e.willRetry, now: snapshot() }), true);
 	forward("session_compact_failed", (e) => ({ aborted: !!e.aborted, willRetry: !!e.willRetry }), true);
 	forward("session_before_tree", (e) => ({ summary: !!e.preparation?.userWantsSummary }), true);
-	forward("session_tree", () => ({ choice: choice() }), true);
+	forward("session_tree", () => ({ choice: choice(), calls: hookedCalls() }), true);
 	forward("tool_execution_start", (e) => ({ callId: e.toolCallId, tool: e.toolName }));
 	forward("tool_execution_end", (e) => ({ callId: e.toolCallId }));
 	forward("ui_prompt_start");

@@ -142,6 +142,8 @@ func (a *Agent) Handle(ev Event, now time.Time) []Effect {
 		out = a.peerSeen(ev)
 	case Chosen:
 		out = a.choose(ev.Off)
+	case Rewound:
+		a.edits.rewound(ev.Calls)
 	case Commanded:
 		out = a.commanded(ev)
 	case Leaving:

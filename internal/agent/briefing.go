@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -164,9 +163,10 @@ func (a *Agent) briefPeers() []brief.Peer {
 			p.Checkout = r.Root
 		}
 		for _, e := range all[m.Session] {
-			p.Changed = append(p.Changed, brief.Change{Path: e.Path.Short(e.Path.Root), At: e.At})
+			name := a.saysIn(e.Path)
+			p.Changed = append(p.Changed, brief.Change{Path: name, At: e.At})
 			if a.mine(e.Path) {
-				p.Mine = append(p.Mine, e.Path.Short(e.Path.Root))
+				p.Mine = append(p.Mine, name)
 			}
 		}
 		out = append(out, p)
@@ -176,7 +176,7 @@ func (a *Agent) briefPeers() []brief.Peer {
 
 // mine reports whether the session works with a file: it read it, or changed it.
 func (a *Agent) mine(p team.Path) bool {
-	_, marked := a.edits.marks[p.File]
+	_, marked := a.edits.known(p)
 	return marked || a.changed(p)
 }
 
@@ -190,23 +190,19 @@ func (a *Agent) observe(e team.Edit, now time.Time) {
 	if e.Session == me || !a.inTeam() {
 		return
 	}
-	m, marked := a.edits.marks[e.Path.File]
-	why, checkout := brief.Why(""), ""
+	m, marked := a.edits.known(e.Path)
+	why, checkout, name := brief.Why(""), "", a.says(e.Path)
 	switch {
 	case marked && m.Hash == e.Hash: // it knows that content
 	case marked && !m.Told && !m.Stale && now.Sub(m.At) <= readLately:
 		why = brief.YouRead
-		m.Told = true
-		a.edits.mark(e.Path, m)
+		a.edits.hear(e.Path)
 	case (!marked || !m.Told) && a.changed(e.Path):
 		why = brief.YouChanged
-		m.Told = true
-		if marked {
-			a.edits.mark(e.Path, m)
-		}
+		a.edits.hear(e.Path)
 	case slices.ContainsFunc(a.crew.team.Copies(e.Path), func(o team.Edit) bool { return o.Session == me }) && !a.edits.copies["notice "+told(e)]:
 		a.edits.tell("notice " + told(e))
-		why, checkout = brief.YouChanged, e.Path.Root
+		why, checkout, name = brief.YouChanged, e.Path.Root, e.Path.Rel
 	}
 	i := slices.IndexFunc(a.news.notices, func(n notice) bool { return n.Session == e.Session && n.Path.File == e.Path.File })
 	switch {
@@ -214,7 +210,7 @@ func (a *Agent) observe(e team.Edit, now time.Time) {
 		a.news.notices[i].Text.Edits += e.Edits
 	case why != "":
 		a.news.notices = append(a.news.notices, notice{Session: e.Session, Path: e.Path, At: now, Text: brief.Notice{
-			Callsign: e.Callsign, Path: e.Path.Short(cmp.Or(checkout, a.place.Root)), Checkout: checkout, Edits: e.Edits, First: e.First, Lines: e.Lines,
+			Callsign: e.Callsign, Path: name, Checkout: checkout, Edits: e.Edits, First: e.First, Lines: e.Lines,
 			Created: e.Created, Deleted: e.Hash == "", Why: why,
 		}})
 	}

@@ -14,7 +14,7 @@ import (
 
 // edits is what the guard knows of this session.
 type edits struct {
-	marks   map[string]mark     // what it knows of files, by their canonical path
+	marks   map[string][]mark   // what it knows of files, by their canonical path; the newest first
 	blocks  map[string]block    // by file
 	copies  map[string]bool     // files and peers whose copies were told of
 	reads   map[string]reading  // by call
@@ -28,7 +28,9 @@ type edits struct {
 
 type mark struct {
 	guard.Mark
+	Call  string    `json:"call"`            // that made it
 	At    time.Time `json:"at"`              // when it was made
+	Off   bool      `json:"off,omitempty"`   // it was made on another branch of the conversation
 	Told  bool      `json:"told,omitempty"`  // of a change since
 	Stale bool      `json:"stale,omitempty"` // from before a compaction
 }
@@ -63,19 +65,21 @@ type running struct {
 	began  uint64
 	hash   string // before
 	unread bool   // it goes over a change that the session does not know
+	cutOff bool   // its end was not seen: the session is leaving
 	note   string
 }
 
 // Bounds of what is remembered.
 const (
-	maxMarks  = 500
+	maxMarks  = 500 // files
+	maxTrail  = 3   // marks of one file, for going back in the conversation
 	maxLanded = 5
 	// maxWait is how long all edits of one model response wait for peers.
 	maxWait = 2 * time.Second
 )
 
 func (e *edits) init() {
-	e.marks, e.blocks, e.copies = make(map[string]mark), make(map[string]block), make(map[string]bool)
+	e.marks, e.blocks, e.copies = make(map[string][]mark), make(map[string]block), make(map[string]bool)
 	e.reads, e.pending, e.running = make(map[string]reading), make(map[string]*verdict), make(map[string]running)
 	e.calls = make(map[string]bool)
 }
@@ -155,10 +159,10 @@ func (a *Agent) judge(call string, p *verdict, ahead *team.Open, now time.Time) 
 		a.edits.waited += now.Sub(p.since)
 	}
 	at := guard.Attempt{
-		Mode: a.session.Guard, Whole: p.op == Writes, Name: p.path.Short(a.place.Root), Hash: p.hash,
+		Mode: a.session.Guard, Whole: p.op == Writes, Name: a.says(p.path), Hash: p.hash,
 		Others: a.others(p.path), Copies: a.untold(p.path), Ahead: ahead, Now: now,
 	}
-	if m, ok := a.edits.marks[p.path.File]; ok {
+	if m, ok := a.edits.known(p.path); ok {
 		at.Mark = &m.Mark
 	}
 	if ahead != nil {
@@ -206,7 +210,7 @@ func (a *Agent) done(ev ToolDone, now time.Time) []Effect {
 		delete(a.edits.reads, ev.CallID)
 		// A file that changed meanwhile was read half before, half after.
 		if begun && !ev.Failed && r.hash == ev.File.Hash && r.hash != "" {
-			a.learn(ev.Path, guard.Mark{Seq: r.seq, Hash: r.hash}, now)
+			a.learn(ev.Path, ev.CallID, guard.Mark{Seq: r.seq, Hash: r.hash}, now)
 		}
 		return []Effect{Reply{ev.Req, Note{}}}
 	}
@@ -234,7 +238,7 @@ func (a *Agent) done(ev ToolDone, now time.Time) []Effect {
 // know that.
 func (a *Agent) unread(p team.Path, hash string) bool {
 	var known *guard.Mark
-	if m, ok := a.edits.marks[p.File]; ok {
+	if m, ok := a.edits.known(p); ok {
 		known = &m.Mark
 	}
 	return guard.Unread(known, a.others(p), hash) != nil
@@ -244,6 +248,7 @@ func (a *Agent) unread(p team.Path, hash string) bool {
 func (a *Agent) inspected(ev Inspected, now time.Time) []Effect {
 	if ev.Session == a.session.Key.ID {
 		if r, ok := a.edits.running[ev.CallID]; ok {
+			r.cutOff = a.crew.leaving
 			out, _ := a.closeEdit(ev.CallID, r, true, ev.File, now)
 			return out
 		}
@@ -276,11 +281,11 @@ func (a *Agent) closeEdit(call string, r running, begun bool, f File, now time.T
 	a.edits.land(r.path)
 	note := r.note
 	if begun && r.op == Writes {
-		note = cmp.Or(guard.Crossed(a.session.Guard, r.began, r.path.Short(a.place.Root), a.others(r.path)), note)
+		note = cmp.Or(guard.Crossed(a.session.Guard, r.began, a.says(r.path), a.others(r.path)), note)
 	}
 	if r.op == Writes || !r.unread {
-		if _, known := a.edits.marks[r.path.File]; known || r.op == Writes {
-			a.learn(r.path, guard.Mark{Seq: r.began, Hash: f.Hash}, now)
+		if _, known := a.edits.known(r.path); known || r.op == Writes {
+			a.learn(r.path, call, guard.Mark{Seq: r.began, Hash: f.Hash}, now)
 		}
 	}
 	if !begun && a.alone() {
@@ -288,6 +293,7 @@ func (a *Agent) closeEdit(call string, r running, begun bool, f File, now time.T
 	}
 	done := team.Done{
 		ID: call, Path: r.path, Hash: f.Hash, Edits: f.Change.Edits, First: f.Change.First, Lines: f.Change.Lines, Created: f.Created,
+		Uncertain: r.cutOff,
 	}
 	return []Effect{Append{Entries: []exchange.Entry{a.entry(team.EditDone, done)}}}, note
 }
@@ -303,21 +309,40 @@ func (a *Agent) contested(p team.Path) bool {
 	return slices.ContainsFunc(a.crew.team.Opened(p), func(o team.Open) bool { return o.Session != a.session.Key.ID })
 }
 
-// learn notes what the session knows of a file.
-func (a *Agent) learn(p team.Path, m guard.Mark, now time.Time) {
-	a.edits.mark(p, mark{Mark: m, At: now.UTC()})
+// learn notes what the session knows of a file since a call.
+func (a *Agent) learn(p team.Path, call string, m guard.Mark, now time.Time) {
+	trail := append([]mark{{Mark: m, Call: call, At: now.UTC()}}, a.edits.marks[p.File]...)
+	a.edits.marks[p.File], a.edits.changed = trail[:min(len(trail), maxTrail)], true
 	delete(a.edits.blocks, p.File)
 	if len(a.edits.marks) <= maxMarks {
 		return
 	}
 	oldest := slices.MinFunc(slices.Collect(maps.Keys(a.edits.marks)), func(x, y string) int {
-		return cmp.Or(a.edits.marks[x].At.Compare(a.edits.marks[y].At), cmp.Compare(x, y))
+		return cmp.Or(a.edits.marks[x][0].At.Compare(a.edits.marks[y][0].At), cmp.Compare(x, y))
 	})
 	delete(a.edits.marks, oldest)
 }
 
-// What is remembered is changed by these only.
-func (e *edits) mark(p team.Path, m mark)   { e.marks[p.File], e.changed = m, true }
+// known is what the session knows of a file on this branch of its conversation.
+func (e *edits) known(p team.Path) (mark, bool) {
+	for _, m := range e.marks[p.File] {
+		if !m.Off {
+			return m, true
+		}
+	}
+	return mark{}, false
+}
+
+// hear notes that the session is told of a change since it knew a file.
+func (e *edits) hear(p team.Path) {
+	for i, m := range e.marks[p.File] {
+		if !m.Off {
+			e.marks[p.File][i].Told, e.changed = true, true
+			return
+		}
+	}
+}
+
 func (e *edits) block(p team.Path, b block) { e.blocks[p.File], e.changed = b, true }
 func (e *edits) tell(of string)             { e.copies[of], e.changed = true, true }
 
@@ -343,10 +368,27 @@ func (a *Agent) WorksIn() (root string) {
 
 // compacted notes that what was read is no longer in the context.
 func (e *edits) compacted() {
-	for file, m := range e.marks {
-		m.Stale = true
-		e.marks[file] = m
+	for _, trail := range e.marks {
+		for i := range trail {
+			trail[i].Stale = trail[i].Stale || !trail[i].Off
+		}
 	}
+	e.changed = true
+}
+
+// rewound takes as known what the calls on this branch of the conversation
+// read and wrote. What another branch was refused counts for nothing here.
+func (e *edits) rewound(calls []string) {
+	here := make(map[string]bool, len(calls))
+	for _, c := range calls {
+		here[c] = true
+	}
+	for _, trail := range e.marks {
+		for i := range trail {
+			trail[i].Off = !here[trail[i].Call]
+		}
+	}
+	clear(e.blocks)
 	e.changed = true
 }
 
@@ -403,10 +445,10 @@ func (a *Agent) park() []Effect {
 
 // editsMemory is what survives the process.
 type editsMemory struct {
-	Marks  map[string]mark  `json:"marks,omitempty"`
-	Blocks map[string]block `json:"blocks,omitempty"`
-	Copies []string         `json:"copies,omitempty"`
-	Landed []string         `json:"landed,omitempty"`
+	Marks  map[string][]mark `json:"marks,omitempty"`
+	Blocks map[string]block  `json:"blocks,omitempty"`
+	Copies []string          `json:"copies,omitempty"`
+	Landed []string          `json:"landed,omitempty"`
 }
 
 func (e *edits) memory() json.RawMessage {
@@ -422,8 +464,10 @@ func (e *edits) restore(data json.RawMessage) {
 	if json.Unmarshal(data, &m) != nil {
 		return
 	}
-	if m.Marks != nil {
-		e.marks = m.Marks
+	for file, trail := range m.Marks {
+		if len(trail) > 0 {
+			e.marks[file] = trail
+		}
 	}
 	if m.Blocks != nil {
 		e.blocks = m.Blocks

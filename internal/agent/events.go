@@ -31,6 +31,9 @@ type (
 		Req  Request
 		Args string
 	}
+	// Rewound: the conversation goes on from another place. Calls are the calls
+	// of tools that work on files which it holds now.
+	Rewound struct{ Calls []string }
 	// Placed: where the session works. The team is the first one told.
 	Placed struct{ Place Place }
 	// Owned: this process owns the session from now on. Memory is what the
@@ -142,6 +145,7 @@ type (
 )
 
 func (Described) isEvent()       {}
+func (Rewound) isEvent()         {}
 func (Placed) isEvent()          {}
 func (Chosen) isEvent()          {}
 func (Commanded) isEvent()       {}
@@ -190,6 +194,8 @@ type Session struct {
 type Place struct {
 	Team     exchange.TeamID // of its repository; empty while it is in none
 	Checkout                 // that it was started in
+	Below    string          // the folder in there, from Root, with slashes; empty at Root
+	Linked   bool            // that folder was reached over a symbolic link
 	Work     Checkout        // that it works in, if that is another; see Agent.WorksIn
 }
 

@@ -60,11 +60,11 @@ func (a *Agent) telecomCalled(ev ToolCalled, now time.Time) []Effect {
 	case a.teamOff():
 		return fail("telecom is off in this session, by its human's wish; touchtone still works", exampleList)
 	case r.Action == "board" && r.Scope == "machine":
-		return answer(Board(a.boardOf(ev.Roster, now), "", now))
+		return answer(Board(a.boardOf(ev.Roster, now), "", a.saysIn, now))
 	case !in:
 		return fail("still joining the team; try again in a second", exampleBoard)
 	case r.Action == "board" && (r.Scope == "" || r.Scope == "team"):
-		return answer(Board(a.boardOf(ev.Roster, now), a.place.Team, now))
+		return answer(Board(a.boardOf(ev.Roster, now), a.place.Team, a.saysIn, now))
 	case r.Action == "board":
 		return fail(fmt.Sprintf("scope is %q or left out, not %q", "machine", delivery.Line(r.Scope, 40)), `telecom({ action: "board", scope: "machine" })`)
 	case r.Action == "status":
@@ -157,8 +157,8 @@ const maxChanged = 12
 
 // Board writes the sessions of one team, or of the whole machine if there is
 // none, as text. Nobody but the session itself is a board too; without any row
-// that is Self, it is a board for a person.
-func Board(rows []Row, of exchange.TeamID, now time.Time) string {
+// that is Self, it is a board for a person. says is how a changed file is named.
+func Board(rows []Row, of exchange.TeamID, says func(team.Path) string, now time.Time) string {
 	var out strings.Builder
 	var home string
 	others, nobody, other := 0, "No agent", ""
@@ -193,7 +193,7 @@ func Board(rows []Row, of exchange.TeamID, now time.Time) string {
 		if r.Self || of != "" && r.Session.Team != of {
 			continue
 		}
-		out.WriteString("\n" + entryText(r, home, now))
+		out.WriteString("\n" + entryText(r, home, says, now))
 	}
 	for _, r := range rows {
 		if r.Self && r.Task != "" {
@@ -203,7 +203,7 @@ func Board(rows []Row, of exchange.TeamID, now time.Time) string {
 	return out.String()
 }
 
-func entryText(r Row, home string, now time.Time) string {
+func entryText(r Row, home string, says func(team.Path) string, now time.Time) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "• %s [%s]%s  id %s", name(r), StateText(r.Session, now), place(r, home), phonebook.Show(r.ID))
 	if r.Task != "" {
@@ -215,7 +215,7 @@ func entryText(r Row, home string, now time.Time) string {
 			if i > 0 {
 				out.WriteString(", ")
 			}
-			fmt.Fprintf(&out, "%s (%s)", delivery.Line(e.Path.Short(cmp.Or(e.Path.Root, home)), 200), ago(now, e.At))
+			fmt.Fprintf(&out, "%s (%s)", delivery.Line(says(e.Path), 200), ago(now, e.At))
 		}
 	}
 	return out.String()
@@ -308,7 +308,7 @@ func (a *Agent) fileLog(paths locators, now time.Time) string {
 	var edits []team.Edit
 	for _, made := range a.crew.team.ByAuthor() {
 		for _, e := range made {
-			if slices.ContainsFunc(paths, func(p locator) bool { return about(e, string(p)) }) {
+			if slices.ContainsFunc(paths, func(p locator) bool { return a.means(string(p), e.Path) }) {
 				edits = append(edits, e)
 			}
 		}
@@ -320,21 +320,21 @@ func (a *Agent) fileLog(paths locators, now time.Time) string {
 	var out strings.Builder
 	out.WriteString("📡 Team log about these files, oldest first:")
 	for _, e := range edits {
-		fmt.Fprintf(&out, "\n%s: %s", ago(now, e.At), EditText(e, a.place.Root))
+		fmt.Fprintf(&out, "\n%s: %s", ago(now, e.At), EditText(e, a.saysIn(e.Path)))
 	}
 	return out.String()
 }
 
-// EditText says what one edit did, in words of the checkout at root.
-func EditText(e team.Edit, root string) string {
-	return e.Callsign + " changed " + delivery.Line(e.Path.Short(root), 200)
+// EditText says what one edit of a file did.
+func EditText(e team.Edit, file string) string {
+	return e.Callsign + " changed " + delivery.Line(file, 200)
 }
 
-// about reports whether an edit is of a file that a path means: the file
-// itself, or a folder above it.
-func about(e team.Edit, p string) bool {
-	p = strings.TrimPrefix(path.Clean(p), "@")
-	for _, own := range []string{e.Path.Rel, e.Path.File} {
+// means reports whether a path, from a checkout's root or the session's folder,
+// means a file: itself, or a folder above it.
+func (a *Agent) means(p string, f team.Path) bool {
+	p = path.Clean(strings.TrimPrefix(p, "@"))
+	for _, own := range []string{path.Clean(a.saysIn(f)), f.Rel, f.File} {
 		if own == p || own != "" && strings.HasPrefix(own, strings.TrimSuffix(p, "/")+"/") {
 			return true
 		}

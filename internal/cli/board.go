@@ -97,13 +97,16 @@ func (a *app) board(all, asJSON bool) error {
 	return nil
 }
 
+// inItsCheckout names a file from the root of its checkout.
+func inItsCheckout(p team.Path) string { return p.Short(p.Root) }
+
 func (a *app) printBoard(rows []agent.Row, of exchange.TeamID) error {
 	if _, ok := a.terminal(); ok {
 		for i := range rows {
 			rows[i].Session.Root = a.shortPath(rows[i].Session.Root)
 		}
 	}
-	_, err := fmt.Fprintln(a.stdout, agent.Board(rows, of, time.Now()))
+	_, err := fmt.Fprintln(a.stdout, agent.Board(rows, of, inItsCheckout, time.Now()))
 	return err
 }
 

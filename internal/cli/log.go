@@ -109,7 +109,7 @@ func changeLines(t *team.Team, root string, about []target) []logLine {
 			}
 			out = append(out, logLine{
 				Line: team.Line{At: e.At, Session: e.Session, Callsign: e.Callsign, What: changed}, Path: &e.Path,
-				Created: e.Created, Uncertain: e.Uncertain, seq: e.Seq, words: agent.EditText(e, root),
+				Created: e.Created, Uncertain: e.Uncertain, seq: e.Seq, words: agent.EditText(e, e.Path.Short(root)),
 			})
 		}
 	}

@@ -75,6 +75,7 @@ type hostEvent struct {
 	Now     *snapshot `json:"now,omitempty"`
 
 	Choice *agent.Choice `json:"choice,omitempty"` // session_tree: as in hello
+	Calls  []string      `json:"calls"`            // session_tree: of hooked tools, on this branch; null from an older extension
 }
 
 // word completes a command.

@@ -235,6 +235,9 @@ func (s *server) event(_ context.Context, e hostEvent) error {
 		s.sidecar.Event(agent.Lived{Fact: fact, At: moment(e.At)})
 	}
 	if e.Type == "session_tree" {
+		if e.Calls != nil {
+			s.sidecar.Event(agent.Rewound{Calls: e.Calls})
+		}
 		s.sidecar.Event(chosen(e.Choice))
 	}
 	return nil

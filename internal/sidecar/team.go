@@ -2,6 +2,7 @@ package sidecar
 
 import (
 	"cmp"
+	"path/filepath"
 	"time"
 
 	"switchboard/internal/agent"
@@ -20,6 +21,7 @@ func (s *Sidecar) locate() {
 		}
 	}
 	p := agent.Place{Team: exchange.TeamID(c.Key()), Checkout: checkout(c)}
+	p.Below, p.Linked = below(c.Root, s.cfg.Session.Cwd)
 	s.worksIn = s.brain.WorksIn()
 	if s.worksIn != "" && s.worksIn != c.Root {
 		if w, err := repo.Find(s.worksIn); err == nil && w.Key() == c.Key() {
@@ -33,6 +35,18 @@ func (s *Sidecar) locate() {
 		s.place = p
 		s.handle(agent.Placed{Place: p})
 	}
+}
+
+// below is where a folder lies in its checkout, and whether a link led there.
+func below(root, dir string) (path string, linked bool) {
+	real, err := repo.Canonical(dir, ".")
+	if err != nil {
+		return "", true
+	}
+	if rel, err := filepath.Rel(root, real); err == nil && rel != "." && filepath.IsLocal(rel) {
+		path = filepath.ToSlash(rel)
+	}
+	return path, real != filepath.Clean(dir)
 }
 
 func checkout(c repo.Checkout) agent.Checkout {
