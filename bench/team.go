@@ -102,8 +102,10 @@ func guardInTeam(l *lab) ([]figure, error) {
 		if err != nil {
 			return 0, err
 		}
-		_, err = s.call("toolDone", timed(call))
-		return took, err
+		if _, err := s.call("toolDone", timed(call)); err != nil {
+			return 0, err
+		}
+		return took, s.event("tool_execution_end", map[string]any{"callId": call["callId"]})
 	}
 	o, f, err := l.inTurns(l.rounds(1000, 50), verdict, echo.echoed)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"runtime"
 
 	"github.com/spf13/cobra"
 
@@ -30,6 +31,11 @@ func (a *app) attach(ctx context.Context) error {
 	if disable := a.getenv("SWITCHBOARD_DISABLE"); disable != "" && disable != "0" {
 		return nil
 	}
+	if a.getenv("GOMAXPROCS") == "" {
+		// It waits most of the time, and one of many does: with one processor
+		// nothing has to be woken on another between a question and its answer.
+		runtime.GOMAXPROCS(1)
+	}
 	log, closeLog := a.openLog()
 	defer closeLog()
 	var complain []string
@@ -45,7 +51,7 @@ func (a *app) attach(ctx context.Context) error {
 	off := a.getenv("PI_TELECOM_DISABLE")
 	served := make(chan error, 1)
 	go func() {
-		served <- pihost.Serve(readCloser(a.stdin), writeCloser(a.stdout), pihost.Options{
+		served <- pihost.Serve(readCloser(pollable(a.stdin)), writeCloser(a.stdout), pihost.Options{
 			Version: Version,
 			Open:    func() (exchange.Exchange, error) { return a.openExchange() },
 			Agents:  pihost.AgentDir(a.getenv, a.home()),
