@@ -26,8 +26,9 @@ type Store struct {
 	root    string
 	program string // version, for records
 
-	mu    sync.Mutex // guards tails
+	mu    sync.Mutex // guards tails and ends
 	tails map[exchange.TeamID]tail
+	ends  map[exchange.TeamID]end
 
 	records kept[exchange.Record]
 	beats   kept[beat]
@@ -47,7 +48,7 @@ func Open(root, program string) (*Store, error) {
 }
 
 func newStoreAt(real, program string) *Store {
-	return &Store{root: real, program: program, tails: make(map[exchange.TeamID]tail)}
+	return &Store{root: real, program: program, tails: make(map[exchange.TeamID]tail), ends: make(map[exchange.TeamID]end)}
 }
 
 // Root is the directory, symbolic links resolved.

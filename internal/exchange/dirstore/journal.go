@@ -57,6 +57,12 @@ type tail struct {
 	at    time.Duration
 }
 
+// end is a journal that was read to its end.
+type end struct {
+	cursor exchange.Cursor
+	info   fs.FileInfo
+}
+
 func (s *Store) journalPath(team exchange.TeamID) string {
 	return s.path(journalsDir, string(team)+".jsonl")
 }
@@ -240,8 +246,9 @@ type placed struct {
 }
 
 // readable lists the entries of whole lines, which lie at start in the journal,
-// with numbers that grow from after, and how many bytes they and the lines between them take. Entries at the end
-// that wait for others of their append are not there yet.
+// with numbers that grow from after, and how many bytes they and the lines
+// between them take. Entries at the end that wait for others of their append
+// are not there yet.
 func readable(data []byte, start int64, h header, after uint64) (out []placed, size int) {
 	for text := range bytes.Lines(data) {
 		from := size
@@ -302,6 +309,9 @@ func (s *Store) Read(team exchange.TeamID, after exchange.Cursor) ([]exchange.En
 	if !team.Valid() {
 		return nil, after, fmt.Errorf("team id %q cannot name a journal", team)
 	}
+	if s.readToEnd(team, after) {
+		return nil, after, nil
+	}
 	f, err := openRegular(s.journalPath(team), os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, after, nil
@@ -323,6 +333,9 @@ func (s *Store) Read(team exchange.TeamID, after exchange.Cursor) ([]exchange.En
 		start = 0
 	}
 	if start == info.Size() {
+		s.mu.Lock()
+		s.ends[team] = end{after, info}
+		s.mu.Unlock()
 		return nil, after, nil
 	}
 	data, err := io.ReadAll(io.NewSectionReader(f, start, min(info.Size()-start, maxJournal)))
@@ -338,6 +351,19 @@ func (s *Store) Read(team exchange.TeamID, after exchange.Cursor) ([]exchange.En
 		out = append(out, l.Entry)
 	}
 	return out, next, nil
+}
+
+// readToEnd reports whether a journal is still the file that was read to its end
+// up to a cursor. An append makes it longer, a rewrite makes it another.
+func (s *Store) readToEnd(team exchange.TeamID, after exchange.Cursor) bool {
+	s.mu.Lock()
+	e, ok := s.ends[team]
+	s.mu.Unlock()
+	if !ok || e.cursor != after {
+		return false
+	}
+	info, err := os.Lstat(s.journalPath(team))
+	return err == nil && os.SameFile(info, e.info) && info.Size() == e.info.Size() && info.ModTime().Equal(e.info.ModTime())
 }
 
 // Rewrite implements exchange.Exchange.
