@@ -183,7 +183,7 @@ func TestOnDeck(t *testing.T) {
 				d.post() // wakes, and brings the first along
 				waits = 0
 				d.agree("a second call after Esc", 0, 0)
-				p.Wait(rig.OfType("agent_settled"), rig.Watchdog)
+				rig.Eventually(t, rig.Watchdog, "rest before the reload", func() bool { return !p.State().IsStreaming })
 			}
 			p.Send(map[string]any{"type": "prompt", "message": "/reload-now"})
 			d.agree("after the reload", 1, waits)

@@ -194,6 +194,26 @@ func TestNeverRead(t *testing.T) {
 	}
 }
 
+// What was changed while nobody else was there is told to whoever comes, and
+// guarded.
+func TestChangedWhileAlone(t *testing.T) {
+	t.Parallel()
+	w := rig.NewWorld(t)
+	alpha := start(t, w, rig.Options{Session: "alpha"})
+	work(t, w, alpha, "change both of them", edit("a.txt", "one", "ONE"), write("made.txt", "alpha\n"), read("b.txt"))
+	bravo := start(t, w, rig.Options{Session: "bravo"})
+	foot(t, alpha, "📡 alpha · 1 peer")
+	s := work(t, w, bravo, "write them", write("a.txt", "bravo\n"), write("b.txt", "bravo\n"), read("made.txt"), write("made.txt", "bravo\n"))
+	has(t, "bravo's brief", s.told(0), "changed: made.txt (", "a.txt (")
+	lacks(t, "bravo's brief", s.told(0), "b.txt")
+	has(t, "a write over a change made alone", s.answers()[0], "Not done: alpha changed a.txt")
+	for _, answer := range []string{s.answers()[1], s.answers()[3]} {
+		has(t, "a write over nothing unread", answer, "Successfully wrote")
+		lacks(t, "a write over nothing unread", answer, "⚠")
+	}
+	closed(t, w)
+}
+
 // Several replacements in one call of edit are one change, told as what they
 // are; over an unread change they are applied together and noted.
 func TestSeveralEditsInOneCall(t *testing.T) {

@@ -150,6 +150,10 @@ func (a *Agent) Handle(ev Event, now time.Time) []Effect {
 		return a.leaving()
 	case Left:
 		return a.left()
+	case rejoin:
+		out = a.join(ev.again)
+	case released:
+		out = a.ringEditors(ev.files)
 	case parted:
 		a.part(ev.off)
 	case Ticked:

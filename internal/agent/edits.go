@@ -23,6 +23,7 @@ type edits struct {
 	calls   map[string]bool     // calls that the host has begun and not ended
 	waited  time.Duration       // for peers, since the last model response
 	landed  []string            // checkouts that the last edits were in, the newest last
+	alone   []team.Done         // made while nobody else was there, the newest last
 	changed bool                // marks, blocks or copies, since they were remembered
 }
 
@@ -65,7 +66,7 @@ type running struct {
 	began  uint64
 	hash   string // before
 	unread bool   // it goes over a change that the session does not know
-	cutOff bool   // its end was not seen: the session is leaving
+	doubt  bool   // its tool failed, or its end was not seen: what changed may be another's doing
 	note   string
 }
 
@@ -74,6 +75,7 @@ const (
 	maxMarks  = 500 // files
 	maxTrail  = 3   // marks of one file, for going back in the conversation
 	maxLanded = 5
+	maxAlone  = 100 // edits, one of each file
 	// maxWait is how long all edits of one model response wait for peers.
 	maxWait = 2 * time.Second
 )
@@ -158,13 +160,8 @@ func (a *Agent) judge(call string, p *verdict, ahead *team.Open, now time.Time) 
 	if !p.since.IsZero() {
 		a.edits.waited += now.Sub(p.since)
 	}
-	at := guard.Attempt{
-		Mode: a.session.Guard, Whole: p.op == Writes, Name: a.says(p.path), Hash: p.hash,
-		Others: a.others(p.path), Copies: a.untold(p.path), Ahead: ahead, Now: now,
-	}
-	if m, ok := a.edits.known(p.path); ok {
-		at.Mark = &m.Mark
-	}
+	at := a.attempt(p.op, p.path, p.hash, now)
+	at.Ahead = ahead
 	if ahead != nil {
 		m, _ := a.crew.team.Member(ahead.Session)
 		at.AheadBy = m.Callsign
@@ -178,7 +175,7 @@ func (a *Agent) judge(call string, p *verdict, ahead *team.Open, now time.Time) 
 		if v.Unread != nil {
 			a.edits.block(p.path, block{v.Unread.Seq, at.Blocked + 1})
 		}
-		return []Effect{a.failed(call, p.path), Reply{p.req, Verdict{Block: true, Reason: v.Text}}}
+		return append(a.failed(call, p.path), Reply{p.req, Verdict{Block: true, Reason: v.Text}})
 	}
 	if v.Copies {
 		for _, e := range at.Copies {
@@ -187,6 +184,18 @@ func (a *Agent) judge(call string, p *verdict, ahead *team.Open, now time.Time) 
 	}
 	a.edits.running[call] = running{op: p.op, path: p.path, began: p.began, hash: p.hash, unread: v.Unread != nil, note: v.Text}
 	return []Effect{Reply{p.req, Verdict{}}}
+}
+
+// attempt is an edit of a file with some content, for the guard.
+func (a *Agent) attempt(op Op, p team.Path, hash string, now time.Time) guard.Attempt {
+	at := guard.Attempt{
+		Mode: a.session.Guard, Whole: op == Writes, Name: a.says(p), Hash: hash,
+		Others: a.others(p), Copies: a.untold(p), Now: now,
+	}
+	if m, ok := a.edits.known(p); ok {
+		at.Mark = &m.Mark
+	}
+	return at
 }
 
 // untold lists the edits of peers on copies of a file in other checkouts that
@@ -221,6 +230,7 @@ func (a *Agent) done(ev ToolDone, now time.Time) []Effect {
 			return []Effect{Reply{ev.Req, Note{}}}
 		}
 	}
+	r.doubt = ev.Failed
 	var out []Effect
 	if begun && r.path.File != ev.Path.File {
 		// Another extension sent the tool elsewhere after it was asked about.
@@ -248,13 +258,13 @@ func (a *Agent) unread(p team.Path, hash string) bool {
 func (a *Agent) inspected(ev Inspected, now time.Time) []Effect {
 	if ev.Session == a.session.Key.ID {
 		if r, ok := a.edits.running[ev.CallID]; ok {
-			r.cutOff = a.crew.leaving
+			r.doubt = true
 			out, _ := a.closeEdit(ev.CallID, r, true, ev.File, now)
 			return out
 		}
 		if p := a.edits.pending[ev.CallID]; p != nil {
 			delete(a.edits.pending, ev.CallID)
-			return []Effect{a.failed(ev.CallID, p.path), Reply{p.req, Verdict{}}}
+			return append(a.failed(ev.CallID, p.path), Reply{p.req, Verdict{}})
 		}
 	}
 	for _, o := range a.crew.team.OpenEdits(ev.Session) {
@@ -275,38 +285,66 @@ func (a *Agent) closeEdit(call string, r running, begun bool, f File, now time.T
 	if begun {
 		delete(a.edits.running, call)
 	}
-	if begun && f.Hash == r.hash {
-		return []Effect{a.failed(call, r.path)}, r.note
+	crossed := guard.Crossed(r.began, a.others(r.path))
+	unchanged := f.Hash == r.hash && (crossed == nil || r.doubt) // not when it was changed back
+	theirs := crossed != nil && r.doubt && f.Hash == crossed.Hash
+	if begun && (unchanged || theirs) {
+		return a.failed(call, r.path), r.note
 	}
 	a.edits.land(r.path)
 	note := r.note
-	if begun && r.op == Writes {
-		note = cmp.Or(guard.Crossed(a.session.Guard, r.began, a.says(r.path), a.others(r.path)), note)
+	if crossed != nil && a.session.Guard != guard.Off {
+		note = guard.CrossedNote(r.op == Writes, a.says(r.path), *crossed)
 	}
-	if r.op == Writes || !r.unread {
+	// What another put in between, or may have, is not known.
+	if crossed == nil && !r.doubt && (r.op == Writes || !r.unread) {
 		if _, known := a.edits.known(r.path); known || r.op == Writes {
 			a.learn(r.path, call, guard.Mark{Seq: r.began, Hash: f.Hash}, now)
 		}
 	}
-	if !begun && a.alone() {
-		return nil, note
-	}
 	done := team.Done{
 		ID: call, Path: r.path, Hash: f.Hash, Edits: f.Change.Edits, First: f.Change.First, Lines: f.Change.Lines, Created: f.Created,
-		Uncertain: r.cutOff,
+		Uncertain: r.doubt,
+	}
+	if !begun && a.alone() {
+		done.Made = now.UTC()
+		a.edits.keepAlone(done)
+		return nil, note
 	}
 	return []Effect{Append{Entries: []exchange.Entry{a.entry(team.EditDone, done)}}}, note
 }
 
 // failed closes an edit of ours that changed nothing: that is news only to
 // those who wait for it.
-func (a *Agent) failed(call string, p team.Path) Append {
-	return Append{Entries: []exchange.Entry{a.entry(team.EditFailed, team.Failed{ID: call})}, Quiet: !a.contested(p)}
+func (a *Agent) failed(call string, p team.Path) []Effect {
+	return a.release([]exchange.Entry{a.entry(team.EditFailed, team.Failed{ID: call})}, p)
 }
 
-// contested reports whether another session has begun to change a file too.
-func (a *Agent) contested(p team.Path) bool {
-	return slices.ContainsFunc(a.crew.team.Opened(p), func(o team.Open) bool { return o.Session != a.session.Key.ID })
+// release writes down that nobody has to wait for edits of ours any more. Who
+// waits shows once the journal has been read again.
+func (a *Agent) release(entries []exchange.Entry, files ...team.Path) []Effect {
+	return []Effect{Append{Entries: entries, Quiet: true}, Next{released{files}}}
+}
+
+// released follows an entry that lets others go on at some files.
+type released struct{ files []team.Path }
+
+func (released) isEvent() {}
+
+// ringEditors rings the other sessions that have begun to change some files.
+func (a *Agent) ringEditors(files []team.Path) []Effect {
+	var who []string
+	for _, p := range files {
+		for _, o := range a.crew.team.Opened(p) {
+			if o.Session != a.session.Key.ID && !slices.Contains(who, o.Session) {
+				who = append(who, o.Session)
+			}
+		}
+	}
+	if len(who) == 0 {
+		return nil
+	}
+	return []Effect{Ring{who}}
 }
 
 // learn notes what the session knows of a file since a call.
@@ -407,8 +445,30 @@ func (a *Agent) ended(call string) []Effect {
 	return nil
 }
 
+// keepAlone remembers an edit that nobody is there to hear of.
+func (e *edits) keepAlone(d team.Done) {
+	e.alone = slices.DeleteFunc(e.alone, func(o team.Done) bool { return o.Path.File == d.Path.File })
+	e.alone = append(e.alone, d)
+	e.alone, e.changed = e.alone[max(0, len(e.alone)-maxAlone):], true
+}
+
+// tellAlone writes down what was made alone, once somebody is there.
+func (a *Agent) tellAlone(now time.Time) []Effect {
+	if len(a.edits.alone) == 0 || a.alone() {
+		return nil
+	}
+	var out []exchange.Entry
+	for _, d := range a.edits.alone {
+		if now.Sub(d.Made) < team.KeepEdits {
+			out = append(out, a.entry(team.EditDone, d))
+		}
+	}
+	a.edits.alone, a.edits.changed = nil, true
+	return []Effect{Append{Entries: out}}
+}
+
 // resume takes up, or closes, the edits that an earlier process left open.
-func (a *Agent) resume() []Effect {
+func (a *Agent) resume(now time.Time) []Effect {
 	var out []Effect
 	me := a.session.Key.ID
 	for _, o := range a.crew.team.OpenEdits(me) {
@@ -420,9 +480,12 @@ func (a *Agent) resume() []Effect {
 		if o.Whole {
 			op = Writes
 		}
-		// Whether it went over something unread is no longer known: then its
-		// mark stays where it is.
-		a.edits.running[o.ID] = running{op: op, path: o.Path, began: o.Seq, hash: o.Hash, unread: true}
+		// The verdict was given by another process, and its note is lost: what
+		// it let through is noted again. Whether it went over something unread
+		// is no longer known: its mark stays where it is.
+		at := a.attempt(op, o.Path, o.Hash, now)
+		at.Blocked = guard.MaxBlocks
+		a.edits.running[o.ID] = running{op: op, path: o.Path, began: o.Seq, hash: o.Hash, unread: true, note: guard.Judge(at).Text}
 	}
 	return out
 }
@@ -430,17 +493,17 @@ func (a *Agent) resume() []Effect {
 // park tells the others not to wait for edits that wait for their human.
 func (a *Agent) park() []Effect {
 	var out []exchange.Entry
-	contested := false
+	var files []team.Path
 	for _, o := range a.crew.team.OpenEdits(a.session.Key.ID) {
 		if !o.Parked {
 			out = append(out, a.entry(team.EditParked, team.Failed{ID: o.ID}))
-			contested = contested || a.contested(o.Path)
+			files = append(files, o.Path)
 		}
 	}
 	if len(out) == 0 || !a.inTeam() {
 		return nil
 	}
-	return []Effect{Append{Entries: out, Quiet: !contested}}
+	return a.release(out, files...)
 }
 
 // editsMemory is what survives the process.
@@ -449,10 +512,11 @@ type editsMemory struct {
 	Blocks map[string]block  `json:"blocks,omitempty"`
 	Copies []string          `json:"copies,omitempty"`
 	Landed []string          `json:"landed,omitempty"`
+	Alone  []team.Done       `json:"alone,omitempty"`
 }
 
 func (e *edits) memory() json.RawMessage {
-	data, err := json.Marshal(editsMemory{Marks: e.marks, Blocks: e.blocks, Copies: slices.Sorted(maps.Keys(e.copies)), Landed: e.landed})
+	data, err := json.Marshal(editsMemory{Marks: e.marks, Blocks: e.blocks, Copies: slices.Sorted(maps.Keys(e.copies)), Landed: e.landed, Alone: e.alone})
 	if err != nil {
 		return nil // plain values always encode
 	}
@@ -472,7 +536,7 @@ func (e *edits) restore(data json.RawMessage) {
 	if m.Blocks != nil {
 		e.blocks = m.Blocks
 	}
-	e.landed = m.Landed
+	e.landed, e.alone = m.Landed, m.Alone
 	for _, c := range m.Copies {
 		e.copies[c] = true
 	}

@@ -272,6 +272,10 @@ type (
 		Entries []exchange.Entry
 		Quiet   bool
 	}
+	// LookUp looks another member up; PeerSeen follows.
+	LookUp struct{ Session string }
+	// Ring has other sessions of the team look at once.
+	Ring struct{ Sessions []string }
 	// Check looks at a file before it is changed; Checked follows at once.
 	Check struct {
 		CallID string
@@ -315,6 +319,8 @@ func (Tell) isEffect()     {}
 func (Status) isEffect()   {}
 func (Show) isEffect()     {}
 func (Append) isEffect()   {}
+func (Ring) isEffect()     {}
+func (LookUp) isEffect()   {}
 func (Check) isEffect()    {}
 func (Inspect) isEffect()  {}
 func (Hold) isEffect()     {}

@@ -141,7 +141,11 @@ func (a *Agent) entry(kind team.Kind, body any) exchange.Entry {
 // journalRead folds what was written by all.
 func (a *Agent) journalRead(ev JournalRead, now time.Time) []Effect {
 	first := !a.crew.read
+	var out []Effect
 	for _, e := range ev.Entries {
+		if team.Kind(e.Kind) == team.Joined && e.Session != a.session.Key.ID && !first && a.inTeam() {
+			out = append(out, LookUp{e.Session}) // so that its team hears of it now
+		}
 		edit, done := a.crew.team.Apply(folded(e))
 		if done && (!first || e.Seq > a.crew.seen) { // what came before this stay is history
 			a.observe(edit, now)
@@ -152,21 +156,29 @@ func (a *Agent) journalRead(ev JournalRead, now time.Time) []Effect {
 	if !a.inTeam() {
 		return nil
 	}
-	var out []Effect
 	me, in := a.crew.team.Member(a.session.Key.ID)
 	switch {
 	case in && me.Incarnation == a.incarnation:
 		a.crew.joining = false
 		out = append(out, a.named(me)...)
 		if first {
-			out = append(out, a.resume()...)
+			out = append(out, a.resume(now)...)
 		}
+		out = append(out, a.tellAlone(now)...)
 	case !a.crew.joining && !a.crew.leaving:
-		out = append(out, a.join(!in)...)
+		// Joining ends an earlier stay with all that is open: what died in the
+		// middle of an edit is written down first.
+		a.crew.joining = true
+		out = append(append(out, a.inspect(a.session.Key.ID)...), Next{rejoin{again: !in}})
 	}
 	a.crew.trouble = false
 	return append(out, a.reconsider(now)...)
 }
+
+// rejoin asks for a place, once an earlier stay is over.
+type rejoin struct{ again bool }
+
+func (rejoin) isEvent() {}
 
 // folded is an entry as the fold reads it.
 func folded(e exchange.Entry) team.Entry {
@@ -203,7 +215,6 @@ func (a *Agent) First() bool { return a.inTeam() && a.first("") }
 // join asks for a place. Whoever was declared gone while it lived comes back as
 // a new one.
 func (a *Agent) join(again bool) []Effect {
-	a.crew.joining = true
 	if again && a.crew.callsign != "" {
 		a.renew()
 	}

@@ -42,18 +42,23 @@ type Mark struct {
 // Waits reports whether an edit waits for a peer that is at the same file.
 func (m Mode) Waits() bool { return m != Off }
 
-// Crossed is the note for a write of a whole file, begun at a place in the
-// journal, that went over what another wrote since; empty if none did.
-func Crossed(mode Mode, began uint64, name string, others []team.Edit) (note string) {
-	if mode == Off {
-		return ""
-	}
-	for _, e := range others {
-		if e.Seq > began {
-			note = fmt.Sprintf("⚠ %s changed %s while this write was under way, and it went over that. Use read on it and put back what was lost.", e.Callsign, name)
+// Crossed returns the newest edit of another session since an edit began, at a
+// place in the journal: the two met without waiting for each other.
+func Crossed(began uint64, others []team.Edit) (newest *team.Edit) {
+	for i, e := range others {
+		if e.Seq > began && (newest == nil || e.Seq > newest.Seq) {
+			newest = &others[i]
 		}
 	}
-	return note
+	return newest
+}
+
+// CrossedNote is what the author of an edit must know that met another.
+func CrossedNote(whole bool, name string, other team.Edit) string {
+	if whole {
+		return fmt.Sprintf("⚠ %s changed %s while this write was under way, and it went over that. Use read on it and put back what was lost.", other.Callsign, name)
+	}
+	return fmt.Sprintf("⚠ %s changed %s while this edit was under way. Use read on it before your next edit there.", other.Callsign, name)
 }
 
 // Attempt is an edit that is about to run.
@@ -80,9 +85,9 @@ type Verdict struct {
 	Copies bool       // Text tells of copies in other checkouts
 }
 
-// maxBlocks is how often one unread change blocks: the next attempt passes, so
+// MaxBlocks is how often one unread change blocks: the next attempt passes, so
 // that no agent is blocked for good (spec: telecom, The edit guard).
-const maxBlocks = 2
+const MaxBlocks = 2
 
 // Unread returns the newest edit of another session that a session with this
 // mark does not know, while the file holds other content than it knows. Content
@@ -109,7 +114,7 @@ func Judge(a Attempt) Verdict {
 	unread := Unread(a.Mark, a.Others, a.Hash)
 	switch {
 	case unread != nil && (a.Whole || a.Mode == Strict):
-		if a.Blocked >= maxBlocks {
+		if a.Blocked >= MaxBlocks {
 			return Verdict{Unread: unread, Text: fmt.Sprintf("⚠ This went over %s's change of %s, which you still haven't read. Look at the file with read and put back what was lost.", unread.Callsign, a.Name)}
 		}
 		return Verdict{Block: true, Unread: unread, Text: a.refusal(unread)}

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tiktoken-go/tokenizer"
+
 	"switchboard/internal/guard"
 	"switchboard/internal/team"
 )
@@ -116,5 +118,46 @@ func TestParseMode(t *testing.T) {
 	}
 	if got, ok := guard.ParseMode("Strict!"); got != guard.Standard || ok {
 		t.Errorf("an unknown mode is %v, %v", got, ok)
+	}
+}
+
+// Every text of the guard is short, names the file, and says what to call.
+func TestTexts(t *testing.T) {
+	codec, err := tokenizer.Get(tokenizer.O200kBase)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const file, most = "internal/agent/briefing.go", 60
+	peer := change(5, "alpha", "h5")
+	created := peer
+	created.Created = true
+	ahead := &team.Open{Begun: team.Begun{ID: "c1"}, Session: "alpha-id"}
+	mark := &guard.Mark{Seq: 1, Hash: "h1"}
+	judge := func(a guard.Attempt) string {
+		a.Mode, a.Name, a.Now = guard.Standard, file, now
+		return guard.Judge(a).Text
+	}
+	for what, text := range map[string]string{
+		"a write over a change":               judge(guard.Attempt{Whole: true, Mark: mark, Hash: "h5", Others: []team.Edit{peer}}),
+		"a write over a new file":             judge(guard.Attempt{Whole: true, Hash: "h5", Others: []team.Edit{created}}),
+		"the third attempt":                   judge(guard.Attempt{Whole: true, Mark: mark, Hash: "h5", Others: []team.Edit{peer}, Blocked: guard.MaxBlocks}),
+		"an edit over a change":               judge(guard.Attempt{Mark: mark, Hash: "h5", Others: []team.Edit{peer}}),
+		"a write while a peer is at it":       judge(guard.Attempt{Whole: true, Mark: mark, Hash: "h1", Ahead: ahead, AheadBy: "alpha"}),
+		"an edit while a peer is at it":       judge(guard.Attempt{Mark: mark, Hash: "h1", Ahead: ahead, AheadBy: "alpha"}),
+		"a copy in another checkout":          judge(guard.Attempt{Whole: true, Mark: mark, Hash: "h1", Copies: []team.Edit{peer}}),
+		"a write that crossed another change": guard.CrossedNote(true, file, peer),
+		"an edit that crossed another change": guard.CrossedNote(false, file, peer),
+	} {
+		n, err := codec.Count(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%d tokens: %s: %s", n, what, text)
+		if n > most {
+			t.Errorf("%s: %d tokens, want %d at most: %s", what, n, most, text)
+		}
+		if !strings.Contains(text, file) || !strings.Contains(text, "read on ") && !strings.Contains(text, "with read") && what != "a copy in another checkout" {
+			t.Errorf("%s: the text names no file, or no call: %s", what, text)
+		}
 	}
 }

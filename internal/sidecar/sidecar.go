@@ -501,6 +501,10 @@ func (s *Sidecar) do(effect agent.Effect) {
 		s.waiting = e.View.Waiting
 	case agent.Append:
 		s.append(e.Entries, e.Quiet)
+	case agent.LookUp:
+		s.lookUp(e.Session)
+	case agent.Ring:
+		s.ring(e.Sessions)
 	case agent.Check:
 		s.handle(agent.Checked{CallID: e.CallID, Hash: s.keep(e.CallID, e.Path)})
 	case agent.Inspect:

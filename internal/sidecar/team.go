@@ -114,16 +114,21 @@ func (s *Sidecar) append(entries []exchange.Entry, quiet bool) {
 		return
 	}
 	s.readJournal(false)
-	if !quiet {
-		s.ringTeam()
+	if quiet {
+		return
 	}
+	var all []string
+	for _, m := range s.brain.Peers() {
+		all = append(all, m.Session)
+	}
+	s.ring(all)
 }
 
-// ringTeam wakes the others: there is something new that they must hear of.
-func (s *Sidecar) ringTeam() {
+// ring wakes other members: there is something new that they must hear of.
+func (s *Sidecar) ring(sessions []string) {
 	var keys []exchange.SessionKey
-	for _, m := range s.brain.Peers() {
-		keys = append(keys, exchange.SessionKey{Host: exchange.PiHost, ID: m.Session})
+	for _, id := range sessions {
+		keys = append(keys, exchange.SessionKey{Host: exchange.PiHost, ID: id})
 	}
 	s.cfg.Exchange.Ring(keys...)
 }
@@ -154,8 +159,11 @@ func (s *Sidecar) lookAtAllPeers() {
 func (s *Sidecar) lookAt(peers []team.Member, n int) {
 	for range n {
 		s.asked++
-		m := peers[s.asked%len(peers)]
-		r, err := s.cfg.Exchange.Session(exchange.SessionKey{Host: exchange.PiHost, ID: m.Session})
-		s.handle(agent.PeerSeen{Session: m.Session, Gone: err != nil, Record: r})
+		s.lookUp(peers[s.asked%len(peers)].Session)
 	}
+}
+
+func (s *Sidecar) lookUp(session string) {
+	r, err := s.cfg.Exchange.Session(exchange.SessionKey{Host: exchange.PiHost, ID: session})
+	s.handle(agent.PeerSeen{Session: session, Gone: err != nil, Record: r})
 }

@@ -65,7 +65,9 @@ type (
 		First     int      `json:"first,omitempty"`     // line of the first change, from 1
 		Lines     []string `json:"lines,omitempty"`     // the first changed lines, with - or + in front
 		Created   bool     `json:"created,omitempty"`   // there was no such file
-		Uncertain bool     `json:"uncertain,omitempty"` // its author died; only the hash tells
+		Uncertain bool     `json:"uncertain,omitempty"` // its author died or its tool failed; only the hash tells
+		// Made is when it was made, if it was written down only later.
+		Made time.Time `json:"made,omitzero"`
 	}
 	// Failed closes an edit that changed nothing, or parks it.
 	Failed struct {
@@ -123,6 +125,9 @@ func (t *Team) done(e Entry, b Done) (Edit, bool) {
 		b.Lines[i] = delivery.Line(l, maxLine)
 	}
 	edit := Edit{Done: b, Seq: e.Seq, Session: session, Callsign: t.past[session], At: e.Wall.UTC()}
+	if !b.Made.IsZero() && b.Made.Before(edit.At) {
+		edit.At = b.Made.UTC()
+	}
 	if m := t.present(session); m != nil {
 		edit.Callsign = m.Callsign
 	}
