@@ -385,6 +385,7 @@ export default function switchboard(pi: ExtensionAPI): void {
 
 	pi.on("before_agent_start", async (e: any, c) => {
 		starting = Date.now();
+		atRest(c); // no longer, from now on
 		link?.refresh();
 		// What was due came with the wake that starts this run.
 		if (e.messageType === "custom" && e.message?.customType === MESSAGE) return undefined;

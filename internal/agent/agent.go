@@ -219,14 +219,8 @@ func (a *Agent) openIn() string {
 }
 
 func (a *Agent) live(ev Lived, now time.Time) []Effect {
-	fact, when := ev.Fact, ev.At
-	if when.IsZero() || when.After(now) {
-		when = now
-	}
-	if since := a.life.Since(); when.Before(since) {
-		when = since
-	}
-	a.life.Handle(fact, when)
+	fact := ev.Fact
+	a.life.Handle(fact, a.moment(ev.At, now))
 	if s, ok := fact.(lifecycle.Settled); ok {
 		at := s.At
 		if at.IsZero() {
@@ -253,10 +247,22 @@ func (a *Agent) live(ev Lived, now time.Time) []Effect {
 	return nil
 }
 
+// moment is when something was, by the host's clock: not in the future, and not
+// before what came before it.
+func (a *Agent) moment(at, now time.Time) time.Time {
+	if at.IsZero() || at.After(now) {
+		at = now
+	}
+	if since := a.life.Since(); at.Before(since) {
+		return since
+	}
+	return at
+}
+
 // boundary decides what to hand over at a moment when the host takes messages.
 func (a *Agent) boundary(ev BoundaryReached, now time.Time) *Handover {
 	if ev.At == BeforeRun {
-		a.life.Handle(lifecycle.RunBegan{}, now)
+		a.life.Handle(lifecycle.RunBegan{}, a.moment(ev.Asked, now))
 		if ev.ByHuman {
 			a.lineage, a.toldTired = nil, false
 		}

@@ -68,12 +68,13 @@ type (
 	BoundaryReached struct {
 		Req     Request
 		At      Boundary
-		ByHuman bool   // the run that starts was asked for by a human
-		Prompt  string // what that human wrote
-		Open    bool   // the run goes on by itself after this boundary
-		Closed  bool   // the turn failed or was stopped: nothing may be handed over
-		Tokens  int    // context in use; 0 when unknown
-		Window  int    // size of the context; 0 when unknown
+		Asked   time.Time // by the host's clock; zero is now
+		ByHuman bool      // the run that starts was asked for by a human
+		Prompt  string    // what that human wrote
+		Open    bool      // the run goes on by itself after this boundary
+		Closed  bool      // the turn failed or was stopped: nothing may be handed over
+		Tokens  int       // context in use; 0 when unknown
+		Window  int       // size of the context; 0 when unknown
 	}
 	// WakeAnswered: what the host did with a Wake. Idle is whether it is idle
 	// after that.

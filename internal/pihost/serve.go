@@ -141,7 +141,13 @@ func (s *server) hello(_ context.Context, h hello) (welcome, error) {
 	if h.Session.ID == "" {
 		return w, errors.New("hello names no session")
 	}
-	facts := []agent.Event{agent.Lived{Fact: lifecycle.Looked{Idle: h.Idle}, At: moment(h.Since)}}
+	since := h.Since
+	for _, e := range h.Open { // it has been at that since, whatever it seemed to be in between
+		if !h.Idle && e.At > 0 {
+			since = min(since, e.At)
+		}
+	}
+	facts := []agent.Event{agent.Lived{Fact: lifecycle.Looked{Idle: h.Idle}, At: moment(since)}}
 	store, err := s.opts.Open()
 	if err != nil {
 		store = nil // not a nil *Store in an interface
@@ -285,6 +291,7 @@ func (s *server) boundary(ctx context.Context, b boundary) (*handover, error) {
 	v, err := sc.Ask(ctx, func(req agent.Request) agent.Event {
 		return agent.BoundaryReached{
 			Req: req, At: agent.Boundary(b.At), ByHuman: b.ByHuman, Open: b.Open, Closed: b.Closed, Prompt: b.Prompt,
+			Asked:  moment(b.SentAt),
 			Tokens: value(b.Now.Usage.Tokens, 0), Window: value(b.Now.Usage.ContextWindow, 0),
 		}
 	})
