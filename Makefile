@@ -16,7 +16,7 @@ install: build ## the program onto PATH, the extension into Pi
 	CGO_ENABLED=0 $(GO) install -trimpath -ldflags '$(LDFLAGS)' ./cmd/switchboard
 	"$$($(GO) env GOBIN | grep . || echo "$$($(GO) env GOPATH)/bin")"/switchboard pi install
 
-demo: ## three sessions talk, without Pi
+demo: ## sessions talk and don't overwrite each other, without Pi
 	$(GO) run ./cmd/switchboard demo
 
 setup: ## the pinned Node and Pi for the end-to-end tests

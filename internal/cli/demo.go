@@ -26,7 +26,7 @@ func (a *app) demoCommand() *cobra.Command {
 	var fast, standIn bool
 	c := &cobra.Command{
 		Use:     "demo [--fast]",
-		Short:   "Watch three sessions talk; needs no Pi, leaves nothing behind.",
+		Short:   "Watch sessions talk and not overwrite each other; needs no Pi, leaves nothing behind.",
 		Example: "switchboard demo",
 		GroupID: peopleGroup,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -66,7 +66,8 @@ type demo struct {
 	fast    bool
 	program string   // this one
 	install string   // the command that puts it into Pi
-	env     []string // of its children
+	env     []string // of its children, which take part in no team
+	teamEnv []string // of those that do
 	dir     string   // holds all that the demo writes
 	repo    string
 	store   *dirstore.Store
@@ -116,7 +117,8 @@ func (d *demo) prepare() (err error) {
 			d.env = append(d.env, v)
 		}
 	}
-	d.env = append(d.env, "SWITCHBOARD_DIR="+root, "PI_TELECOM_DISABLE=1", "PI_CODING_AGENT_DIR="+filepath.Join(d.dir, "pi"))
+	d.teamEnv = append(d.env, "SWITCHBOARD_DIR="+root, "PI_CODING_AGENT_DIR="+filepath.Join(d.dir, "pi"))
+	d.env = append(slices.Clone(d.teamEnv), "PI_TELECOM_DISABLE=1")
 	d.store, err = dirstore.Open(root, Version)
 	return err
 }
@@ -165,6 +167,7 @@ func (d *demo) play() error {
 		{"planner calls builder, who is idle", d.callIdle},
 		{"builder is busy, so two calls wait", d.callBusy},
 		{"A crash loses nothing", d.crash},
+		{"Nobody overwrites what they have not read", d.edits},
 		{"A wrong call gets an answer that helps", d.wrongCall},
 		{"You can call, too", d.humanCalls},
 		{"A clean end", d.end},
@@ -240,6 +243,56 @@ func (d *demo) crash() {
 	d.tester.begins(h)
 	d.tester.finish()
 	d.settled(d.tester, call)
+}
+
+// edits is the story of a stale write: what bravo read is no longer there.
+func (d *demo) edits() {
+	const (
+		before = "export function login(user) {\n  return check(user);\n}\n"
+		after  = "export async function login(user) {\n  return check(user);\n}\n"
+		wanted = "export async function login(user) {\n  audit(user);\n  return check(user);\n}\n"
+	)
+	file := filepath.Join(d.repo, "login.ts")
+	d.check("write login.ts", os.WriteFile(file, []byte(before), 0o644))
+	alpha := d.joinTeam("alpha", "1e6bd3a7")
+	bravo := d.joinTeam("bravo", "97c0f4e2")
+	d.say("Sessions of one repository are a team, with callsigns. With bravo's first prompt comes:")
+	d.reads(bravo.prompted("Have login write to the audit log.").Message.Content)
+	bravo.uses("read", file, nil)
+	bravo.finish()
+
+	d.say("bravo has read login.ts. Then alpha makes login async, and bravo's next prompt comes with:")
+	alpha.prompted("Make login async.")
+	alpha.uses("read", file, nil)
+	alpha.uses("edit", file, func() error { return os.WriteFile(file, []byte(after), 0o644) })
+	alpha.finish()
+	h := bravo.prompted("Go on.")
+	d.reads(h.Message.Content)
+	d.expect(strings.Contains(h.Message.Content, "+export async"), "bravo was not told of the change")
+
+	d.say("It goes on all the same, from what it had read before:")
+	stale := func() error { return os.WriteFile(file, []byte(strings.Replace(wanted, "async ", "", 1)), 0o644) }
+	refused := bravo.uses("write", file, stale)
+	d.reads(refused)
+	d.expect(strings.HasPrefix(refused, "Not done: "), "a write over an unread change was let through")
+	d.say("So it reads the file again, and now its write goes through, with both changes.")
+	bravo.uses("read", file, nil)
+	said := bravo.uses("write", file, func() error { return os.WriteFile(file, []byte(wanted), 0o644) })
+	d.expect(said == "", "a write after reading was answered: %s", said)
+	bravo.finish()
+	data, err := os.ReadFile(file)
+	d.check("read login.ts", err)
+	d.expect(string(data) == wanted, "login.ts holds %q", data)
+}
+
+// joinTeam brings a session up that takes part in its team, and waits until it
+// has its callsign.
+func (d *demo) joinTeam(callsign, id string) *player {
+	p := d.joinWith(callsign, id, d.repo, d.teamEnv)
+	d.until(callsign+" has its callsign", func() bool {
+		return slices.ContainsFunc(d.roster(), func(s exchange.Session) bool { return s.Key == p.key() && s.Callsign == callsign })
+	})
+	return p
 }
 
 func (d *demo) wrongCall() {

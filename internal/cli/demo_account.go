@@ -37,7 +37,7 @@ const (
 var colours = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
 func (t *account) opening() {
-	t.write("", "", "Three coding agents on one machine: no server, no port, no configuration.")
+	t.write("", "", "Coding agents on one machine: no server, no port, no configuration.")
 	t.write("", "", "A script plays Pi and its models. The rest is real: a sidecar process for each session, and one folder where they meet. What stands behind a bar is, word for word, what a model reads.")
 }
 

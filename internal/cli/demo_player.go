@@ -31,6 +31,7 @@ import (
 type player struct {
 	demo          *demo
 	name, id, cwd string
+	env           []string
 	file          string // the session's
 	pi, sidecar   *child
 	rpc           *jrpc2.Client
@@ -79,14 +80,16 @@ func (d dialed) String() string {
 type fields map[string]any
 
 // join brings a session up: its process, its sidecar, its place on the roster.
-func (d *demo) join(name, id, cwd string) *player {
+func (d *demo) join(name, id, cwd string) *player { return d.joinWith(name, id, cwd, d.env) }
+
+func (d *demo) joinWith(name, id, cwd string, env []string) *player {
 	p := &player{
-		demo: d, name: name, id: id, cwd: cwd, idle: true, wakes: make(chan handedOver, 16),
+		demo: d, name: name, id: id, cwd: cwd, env: env, idle: true, wakes: make(chan handedOver, 16),
 		file: filepath.Join(d.dir, "pi", "sessions", name+".jsonl"),
 	}
 	d.players = append(d.players, p)
 	if d.err == nil {
-		p.pi, d.err = startChild(d.program, []string{"demo", "--stand-in"}, cwd, d.env)
+		p.pi, d.err = startChild(d.program, []string{"demo", "--stand-in"}, cwd, env)
 	}
 	p.startSidecar()
 	d.say("%-8s in %-10s process %d, sidecar %d", name, p.place(), p.pi.pid(), p.owner())
@@ -111,7 +114,7 @@ func (p *player) startSidecar() {
 	if d.err != nil {
 		return
 	}
-	c, err := startChild(d.program, []string{"attach"}, p.cwd, d.env)
+	c, err := startChild(d.program, []string{"attach"}, p.cwd, p.env)
 	if err != nil {
 		d.err = err
 		return
@@ -223,13 +226,46 @@ func (p *player) store(h handedOver) {
 
 // begin starts a run with a prompt by the session's human.
 func (p *player) begin(prompt string) {
+	h := p.prompted(prompt)
+	p.demo.expect(h.Batch == 0, "something waited for %s already", p.name)
+}
+
+// prompted is begin for a session that has something to hear.
+func (p *player) prompted(prompt string) handedOver {
 	p.mu.Lock()
 	p.idle = false
 	p.mu.Unlock()
-	h := p.boundary("before-run", fields{"byHuman": true})
-	p.demo.expect(h.Batch == 0, "something waited for %s already", p.name)
+	h := p.boundary("before-run", fields{"byHuman": true, "prompt": prompt})
 	p.speaks("user", prompt)
 	p.runs()
+	return h
+}
+
+// uses has the model call a tool on a file, in a turn of its own: do is what the
+// tool does, if it may. It returns what its model hears of the guard.
+func (p *player) uses(tool, file string, do func() error) (said string) {
+	name := filepath.Base(file)
+	p.startTool(tool, name)
+	var verdict struct {
+		Block  bool   `json:"block"`
+		Reason string `json:"reason"`
+	}
+	call := fields{"tool": tool, "callId": p.callID(), "path": name, "waitMs": patience.Milliseconds(), "sentAt": time.Now().UnixMilli()}
+	p.request("toolCall", call, &verdict)
+	if said = verdict.Reason; !verdict.Block {
+		if do != nil && p.demo.err == nil {
+			p.demo.check(p.name+": "+p.tool, do())
+		}
+		var note struct {
+			Text string `json:"text"`
+		}
+		p.request("toolDone", call, &note)
+		said = note.Text
+	}
+	h := p.endTool()
+	p.demo.expect(h.Batch == 0, "something was handed to %s that is no news", p.name)
+	p.startTurn()
+	return said
 }
 
 // begins starts the run that a wake asks for.

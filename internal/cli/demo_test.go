@@ -89,9 +89,10 @@ func TestDemo(t *testing.T) {
 		"\n2  ", "they are\n   │ idle", "│ 📞 One call came in", "│ From \"planner\", session ", "│ > Please add the cart API.", "Settled: it is in builder's",
 		"\n3  ", "2 calls wait for builder (from ", "│ 📞 2 calls came in", "│ > An unknown cart must be a 404.", "Settled: both",
 		"\n4  ", "1 call waits for tester (from builder)", "│ > It is a 404 now.", "Settled: it is in tester's",
-		"\n5  ", `│ Not sent: no live session matches "deployer".`, "│ Example of a call that works: touchtone",
-		"\n6  ", `$ switchboard send planner "`, `│ From "a program in `, "│ > Well done.", "without a terminal", "Settled: it is in planner's",
-		"\n7  ", "0 sessions", "0 messages", "is removed.", "\n4 sidecars, 5 calls,",
+		"\n5  ", "│ 📡 Telecom: you are bravo.", "│ 📡 alpha changed a file you work with:", "│     +export async function login(user) {", "│ Not done: alpha changed login.ts", "with both\n   changes.",
+		"\n6  ", `│ Not sent: no live session matches "deployer".`, "│ Example of a call that works: touchtone",
+		"\n7  ", `$ switchboard send planner "`, `│ From "a program in `, "│ > Well done.", "without a terminal", "Settled: it is in planner's",
+		"\n8  ", "0 sessions", "0 messages", "is removed.", "\n6 sidecars, 5 calls,",
 	} {
 		_, after, ok := strings.Cut(rest, want)
 		if !ok {
@@ -122,7 +123,7 @@ func TestDemo_Interrupted(t *testing.T) {
 		stop func(*exec.Cmd, io.Closer) error
 		code int
 	}{
-		"at the start":        {"^Three", interrupt, interrupted},
+		"at the start":        {"^Coding agents", interrupt, interrupted},
 		"while coming up":     {"^   planner  in", interrupt, interrupted},
 		"in a tool":           {"^   Its tool runs", interrupt, interrupted},
 		"without a sidecar":   {"^   kill -9", interrupt, interrupted},
