@@ -30,6 +30,8 @@ func TestSays(t *testing.T) {
 		{"~", false, "/repo", "~/@a.txt", "./@a.txt"},
 		{"src", false, "/other", "src/a.txt", "/other/src/a.txt"},
 		{"src", false, "", "", "/repo/"},
+		{"", false, "/repo", "a file.txt", "a file.txt"},
+		{"", false, "/repo", "odd\nname \x1b[31m\"é\u202e.txt", `"odd\u000aname \u001b[31m\"é\u202e.txt"`},
 	} {
 		a := New()
 		a.place = Place{Checkout: Checkout{Root: "/repo"}, Below: c.below, Linked: c.linked}

@@ -60,11 +60,11 @@ func (a *Agent) telecomCalled(ev ToolCalled, now time.Time) []Effect {
 	case a.teamOff():
 		return fail("telecom is off in this session, by its human's wish; touchtone still works", exampleList)
 	case r.Action == "board" && r.Scope == "machine":
-		return answer(Board(a.boardOf(ev.Roster, now), "", a.saysIn, now))
+		return answer(Board(a.boardOf(ev.Roster, now), "", "", a.saysIn, now))
 	case !in:
 		return fail("still joining the team; try again in a second", exampleBoard)
 	case r.Action == "board" && (r.Scope == "" || r.Scope == "team"):
-		return answer(Board(a.boardOf(ev.Roster, now), a.place.Team, a.saysIn, now))
+		return answer(Board(a.boardOf(ev.Roster, now), a.place.Team, "", a.saysIn, now))
 	case r.Action == "board":
 		return fail(fmt.Sprintf("scope is %q or left out, not %q", "machine", delivery.Line(r.Scope, 40)), `telecom({ action: "board", scope: "machine" })`)
 	case r.Action == "status":
@@ -157,10 +157,10 @@ const maxChanged = 12
 
 // Board writes the sessions of one team, or of the whole machine if there is
 // none, as text. Nobody but the session itself is a board too; without any row
-// that is Self, it is a board for a person. says is how a changed file is named.
-func Board(rows []Row, of exchange.TeamID, says func(team.Path) string, now time.Time) string {
+// that is Self, it is a board for a person. home is the checkout where its reader
+// is, if no row is; says is how a changed file is named.
+func Board(rows []Row, of exchange.TeamID, home string, says func(team.Path) string, now time.Time) string {
 	var out strings.Builder
-	var home string
 	others, nobody, other := 0, "No agent", ""
 	for _, r := range rows {
 		switch {
@@ -334,7 +334,7 @@ func EditText(e team.Edit, file string) string {
 // means a file: itself, or a folder above it.
 func (a *Agent) means(p string, f team.Path) bool {
 	p = path.Clean(strings.TrimPrefix(p, "@"))
-	for _, own := range []string{path.Clean(a.saysIn(f)), f.Rel, f.File} {
+	for _, own := range []string{path.Clean(a.path(f)), f.Rel, f.File} {
 		if own == p || own != "" && strings.HasPrefix(own, strings.TrimSuffix(p, "/")+"/") {
 			return true
 		}

@@ -61,12 +61,13 @@ type changedFile struct {
 
 func (a *app) board(all, asJSON bool) error {
 	var of exchange.TeamID
+	home := ""
 	if !all {
 		_, checkout, err := a.here()
 		if err != nil {
 			return err
 		}
-		of = exchange.TeamID(checkout.Key())
+		of, home = exchange.TeamID(checkout.Key()), checkout.Root
 	}
 	store, roster, err := a.look()
 	if err != nil {
@@ -84,7 +85,7 @@ func (a *app) board(all, asJSON bool) error {
 	if asJSON {
 		err = a.printJSON(boardJSON(rows))
 	} else if len(rows) > 0 {
-		err = a.printBoard(rows, of)
+		err = a.printBoard(rows, of, home)
 	}
 	switch {
 	case err != nil || len(rows) > 0:
@@ -100,13 +101,14 @@ func (a *app) board(all, asJSON bool) error {
 // inItsCheckout names a file from the root of its checkout.
 func inItsCheckout(p team.Path) string { return p.Short(p.Root) }
 
-func (a *app) printBoard(rows []agent.Row, of exchange.TeamID) error {
+func (a *app) printBoard(rows []agent.Row, of exchange.TeamID, home string) error {
 	if _, ok := a.terminal(); ok {
+		home = a.shortPath(home)
 		for i := range rows {
 			rows[i].Session.Root = a.shortPath(rows[i].Session.Root)
 		}
 	}
-	_, err := fmt.Fprintln(a.stdout, agent.Board(rows, of, inItsCheckout, time.Now()))
+	_, err := fmt.Fprintln(a.stdout, agent.Board(rows, of, home, inItsCheckout, time.Now()))
 	return err
 }
 

@@ -33,7 +33,7 @@ func TestTeamAtTheTerminal(t *testing.T) {
 			t.Errorf("%q: painted = %v: %q", args, painted, colours)
 		}
 	}
-	if board, _ := onTerminal(t, 100, getenv, "board"); !strings.Contains(board, "  in ~/app") {
+	if board, _ := onTerminal(t, 100, getenv, "board", "--all"); !strings.Contains(board, "  in ~/app") {
 		t.Errorf("the home folder is not short: %q", board)
 	}
 }

@@ -190,9 +190,10 @@ func TestBoard(t *testing.T) {
 	ours := `• bravo [busy · bash 12m] on lane-b  in DIR/lane  id 456789ab
     task: write the session migration (…s ago)
     recently changed: src/b.go (…s ago), src/a.go (…s ago)`
-	w.want("📡 2 agents work in this repository:\n• alpha [idle 3m] on main  in DIR/app  id id-alpha\n"+ours, "board")
+	// The checkout where one is goes without saying.
+	w.want("📡 2 agents work in this repository:\n• alpha [idle 3m] on main  id id-alpha\n"+ours, "board")
 	t.Chdir(w.in("lane"))
-	w.want("📡 2 agents work in this repository:\n• alpha [idle 3m] on main  in DIR/app  id id-alpha\n"+ours, "board")
+	w.want("📡 2 agents work in this repository:\n• alpha [idle 3m] on main  in DIR/app  id id-alpha\n"+strings.Replace(ours, "  in DIR/lane", "", 1), "board")
 	t.Chdir(w.in("app/src"))
 
 	// in an agent's own shell

@@ -35,5 +35,5 @@ func TestWhy_Stopped(t *testing.T) {
 		}
 	}
 	w.want(fmt.Sprintf("bravo does not respond: its process (%d) is stopped; 1 message waits for its process to respond", id.PID), "why", "bravo")
-	w.want("📡 1 agent works in this repository:\n• bravo [unresponsive] on main  in DIR/app  id id-bravo", "board")
+	w.want("📡 1 agent works in this repository:\n• bravo [unresponsive] on main  id id-bravo", "board")
 }
