@@ -237,9 +237,9 @@ type Exchange interface {
 	Read(team TeamID, after Cursor) ([]Entry, Cursor, error)
 
 	// Rewrite replaces a journal's entries by those that keep returns, a
-	// subsequence of what it was given, in which bodies may differ. Numbers
-	// stay, and the next entry's goes on from the last ever given. Readers'
-	// cursors stay good.
+	// subsequence of what it was given, in which bodies may differ. What is
+	// appended meanwhile stays; keep may be called again. Numbers stay, and the
+	// next entry's goes on from the last ever given. Readers' cursors stay good.
 	Rewrite(team TeamID, keep func([]Entry) []Entry) error
 }
 

@@ -92,14 +92,17 @@ func (s *Sidecar) shorten() {
 	if !s.brain.First() {
 		return
 	}
-	err := s.cfg.Exchange.Rewrite(s.place.Team, func(all []exchange.Entry) []exchange.Entry {
-		kept := agent.Shorten(all, time.Now())
-		s.cfg.Log.Info("shorten journal", "from", len(all), "to", len(kept))
-		return kept
+	team := s.place.Team
+	s.work.Go(func() { // verdicts don't wait for it
+		err := s.cfg.Exchange.Rewrite(team, func(all []exchange.Entry) []exchange.Entry {
+			kept := agent.Shorten(all, time.Now())
+			s.cfg.Log.Info("shorten journal", "from", len(all), "to", len(kept))
+			return kept
+		})
+		if err != nil {
+			s.cfg.Log.Error("shorten journal", "err", err)
+		}
 	})
-	if err != nil {
-		s.cfg.Log.Error("shorten journal", "err", err)
-	}
 }
 
 // append writes to the journal; quiet means that nobody else need hear of it now.

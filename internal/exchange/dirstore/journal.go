@@ -366,13 +366,13 @@ func (s *Store) readToEnd(team exchange.TeamID, after exchange.Cursor) bool {
 	return err == nil && os.SameFile(info, e.info) && info.Size() == e.info.Size() && info.ModTime().Equal(e.info.ModTime())
 }
 
-// Rewrite implements exchange.Exchange.
+// Rewrite implements exchange.Exchange. The work is done on what the journal
+// holds at first, without the lock, which others would wait for: what is appended
+// meanwhile is put behind it.
 func (s *Store) Rewrite(team exchange.TeamID, keep func([]exchange.Entry) []exchange.Entry) error {
-	lock, err := s.lockJournal(team)
-	if err != nil {
-		return err
+	if !team.Valid() {
+		return fmt.Errorf("team id %q cannot name a journal", team)
 	}
-	defer lock.Unlock()
 	data, err := atomicfile.ReadCapped(s.journalPath(team), maxJournal)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -381,30 +381,71 @@ func (s *Store) Rewrite(team exchange.TeamID, keep func([]exchange.Entry) []exch
 		return err
 	}
 	h := parseHeader(data)
-	read, _ := readable(data[:bytes.LastIndexByte(data, '\n')+1], 0, h, 0)
-	base := h.Base // beyond what an earlier rewrite kept
+	kept, err := shortened(data, h, keep)
+	if err != nil {
+		return err
+	}
+	lock, err := s.lockJournal(team)
+	if err != nil {
+		return err
+	}
+	defer lock.Unlock()
+	if data, err = atomicfile.ReadCapped(s.journalPath(team), maxJournal); err != nil {
+		return err
+	}
+	if now := parseHeader(data); now != h || h.Epoch == "" || len(data) < kept.size {
+		// Another rewrite came first, or nothing tells whether one did.
+		if kept, err = shortened(data, now, keep); err != nil {
+			return err
+		}
+		h = now
+	}
+	data = data[kept.size : bytes.LastIndexByte(data[kept.size:], '\n')+1+kept.size]
+	fresh, size := readable(data, int64(kept.size), h, kept.last)
+	base := max(h.Base, kept.last) // beyond what an earlier rewrite kept
+	if len(fresh) > 0 {
+		base = fresh[len(fresh)-1].Seq
+	}
+	var buf bytes.Buffer
+	if err := writeLine(&buf, header{Version: exchange.Version, Epoch: ulid.Make().String(), Base: base}); err != nil {
+		return err
+	}
+	buf.Write(kept.text)
+	buf.Write(data[:size])
+	return atomicfile.Write(s.journalPath(team), buf.Bytes())
+}
+
+// keeping is what a rewrite keeps of a journal.
+type keeping struct {
+	text []byte
+	last uint64 // number of the last entry that was there
+	size int    // of the journal up to there
+}
+
+// shortened puts the entries of a journal before keep.
+func shortened(data []byte, h header, keep func([]exchange.Entry) []exchange.Entry) (keeping, error) {
+	read, size := readable(data[:bytes.LastIndexByte(data, '\n')+1], 0, h, 0)
+	k := keeping{size: size}
 	entries := make([]exchange.Entry, len(read))
 	lines := make(map[uint64][]byte) // as written: fields that we don't know stay
 	bodies := make(map[uint64]json.RawMessage)
 	for i, l := range read {
 		entries[i] = l.Entry
 		lines[l.Seq], bodies[l.Seq] = data[l.from:l.to], l.Body
-		base = max(base, l.Seq)
+		k.last = l.Seq
 	}
 	var buf bytes.Buffer
-	if err := writeLine(&buf, header{Version: exchange.Version, Epoch: ulid.Make().String(), Base: base}); err != nil {
-		return err
-	}
 	for _, e := range keep(entries) {
 		line, ok := lines[e.Seq]
 		if !ok {
-			return fmt.Errorf("rewrite journal: entry %d was not in it (this is a bug)", e.Seq)
+			return keeping{}, fmt.Errorf("rewrite journal: entry %d was not in it (this is a bug)", e.Seq)
 		}
 		if bytes.Equal(e.Body, bodies[e.Seq]) {
 			buf.Write(line)
 		} else if err := writeLine(&buf, e); err != nil {
-			return err
+			return keeping{}, err
 		}
 	}
-	return atomicfile.Write(s.journalPath(team), buf.Bytes())
+	k.text = buf.Bytes()
+	return k, nil
 }

@@ -130,6 +130,57 @@ func TestRewriteOfTornTail(t *testing.T) {
 	wantJournal(t, s, "2b 3c")
 }
 
+// A rewrite keeps nobody waiting: what is appended while it thinks comes behind
+// what it keeps. It thinks again when another rewrite came first, or when the
+// file was cut.
+func TestAppendsDuringARewrite(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		other func(s *Store)
+		want  string
+		calls int
+	}{
+		{"appends", func(s *Store) { appendNotes(t, s, "c", "d") }, "2b 3c 4d", 1},
+		{"an append that was torn", func(s *Store) {
+			appendNotes(t, s, "c")
+			path := s.journalPath(team)
+			writeFile(t, path, readFile(t, path)+`{"v":1,"se`)
+		}, "2b 3c", 1},
+		{"another rewrite", func(s *Store) {
+			appendNotes(t, s, "c")
+			if err := s.Rewrite(team, func(es []exchange.Entry) []exchange.Entry { return es[1:] }); err != nil {
+				t.Fatal(err)
+			}
+		}, "3c", 2},
+		{"a cut", func(s *Store) {
+			path := s.journalPath(team)
+			text := readFile(t, path)
+			writeFile(t, path, text[:strings.LastIndex(strings.TrimSuffix(text, "\n"), "\n")+1])
+		}, "", 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newStore(t)
+			appendNotes(t, s, "a")
+			appendNotes(t, s, "b")
+			calls := 0
+			err := s.Rewrite(team, func(es []exchange.Entry) []exchange.Entry {
+				if calls++; calls == 1 {
+					c.other(open(t, s.root))
+				}
+				return es[1:]
+			})
+			if err != nil || calls != c.calls {
+				t.Fatalf("Rewrite: %v, after %d calls, want %d", err, calls, c.calls)
+			}
+			wantJournal(t, s, c.want)
+			appendNotes(t, open(t, s.root), "z")
+			if got, _, err := s.Read(team, exchange.Cursor{}); err != nil || len(got) == 0 || got[len(got)-1].Seq <= uint64(strings.Count(c.want, " ")) {
+				t.Errorf("the journal goes on with %+v, %v", got, err)
+			}
+		})
+	}
+}
+
 // Of an append that a rewrite kept in part, the rest does not wait.
 func TestRewriteKeepsPartOfAnAppend(t *testing.T) {
 	s := newStore(t)
