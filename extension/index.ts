@@ -301,7 +301,7 @@ export default function switchboard(pi: ExtensionAPI): void {
 		pi.registerCommand("telecom", {
 			description: "Take part in the team of this repository, or not",
 			getArgumentCompletions: (prefix) =>
-				commands.filter((c) => c.name.startsWith(prefix)).map((c) => ({ value: c.name, label: c.name, description: c.what })),
+				commands.filter((c) => c.name.startsWith(prefix) && c.name !== prefix).map((c) => ({ value: c.name, label: c.name, description: c.what })),
 			handler: async (args, c) => {
 				ctx = c;
 				const r = await link?.request("command", { args }, TOOL_MS);
