@@ -23,6 +23,7 @@ type crew struct {
 	now     time.Time
 	seq     uint64
 	journal []exchange.Entry
+	whole   []exchange.Entry    // the same, never made shorter
 	disk    map[string][]string // words of each file; nil if there is none
 	members []*hand
 	words   int
@@ -51,6 +52,9 @@ type hand struct {
 	answers map[agent.Request]any
 	calls   map[string]*call
 	knows   map[string][]string // words of each file that the model has seen
+	alone   []string            // words that it added while nobody else was there, until somebody comes
+	branch  []step              // the calls that the conversation holds
+	other   []step              // those of the branch that it was on before
 	deaf    bool                // does not hear rings, only what it looks up itself
 }
 
@@ -65,14 +69,25 @@ type call struct {
 	lost []string // what it went over
 }
 
+// step is a call in a conversation, and what the model knew of its file then.
+type step struct {
+	call, file string
+	words      []string
+}
+
 func newCrew(t failer, mode guard.Mode, n int) *crew {
 	c := &crew{t: t, mode: mode, now: t0, disk: make(map[string][]string), done: make(map[string]bool)}
-	for i := range n {
-		h := &hand{c: c, id: fmt.Sprint("s", i), knows: make(map[string][]string)}
-		c.members = append(c.members, h)
-		h.start(false)
+	for range n {
+		c.add()
 	}
 	return c
+}
+
+// add has one more session join.
+func (c *crew) add() {
+	h := &hand{c: c, id: fmt.Sprint("s", len(c.members)), knows: make(map[string][]string)}
+	c.members = append(c.members, h)
+	h.start(false)
 }
 
 func at(name string) team.Path { return team.Path{File: "/repo/" + name, Root: "/repo", Rel: name} }
@@ -114,6 +129,24 @@ func (h *hand) catchUp(always bool) {
 	if len(fresh) > 0 || always {
 		h.handle(agent.JournalRead{Entries: fresh})
 	}
+	if len(h.brain.Peers()) > 0 {
+		h.acknowledge(true)
+		h.alone = nil
+	}
+}
+
+// acknowledge says whether others can know of what was made alone: not while
+// its author is away.
+func (h *hand) acknowledge(known bool) {
+	for _, w := range h.alone {
+		h.c.done[w] = known
+	}
+}
+
+// gone ends a session's process.
+func (h *hand) gone() {
+	h.brain = nil
+	h.acknowledge(false)
 }
 
 func (h *hand) handle(ev agent.Event) {
@@ -141,7 +174,7 @@ func (h *hand) do(effect agent.Effect) {
 		for _, entry := range e.Entries {
 			h.c.seq++
 			entry.Seq, entry.Wall = h.c.seq, h.c.now
-			h.c.journal = append(h.c.journal, entry)
+			h.c.journal, h.c.whole = append(h.c.journal, entry), append(h.c.whole, entry)
 		}
 		h.catchUp(false)
 		if !e.Quiet {
@@ -221,18 +254,16 @@ func (h *hand) end(k *call) string {
 	if !k.ran {
 		h.run(k)
 	}
-	note := h.tell(k, false)
-	if len(k.lost) > 0 && note == "" {
-		h.c.silent++
-	}
-	return note
+	return h.tell(k, false)
 }
 
 // run does what the tool does, and notes the words of others that it went over
-// unread. One whose call was not reported done is nobody's loss.
+// unread. One whose call was not reported done is nobody's loss; nor is the
+// guard asked about a call that began while nobody else was there.
 func (h *hand) run(k *call) {
-	disk := h.c.disk[k.path.Rel]
+	disk, guarded := h.c.disk[k.path.Rel], h.c.announced(h, k)
 	k.ran = true
+	defer func() { h.branch = append(h.branch, step{k.id, k.path.Rel, h.knows[k.path.Rel]}) }()
 	switch k.op {
 	case agent.Reads:
 		h.knows[k.path.Rel] = slices.Clone(disk)
@@ -245,7 +276,7 @@ func (h *hand) run(k *call) {
 			return
 		}
 		for _, w := range disk {
-			if h.c.done[w] && !strings.HasPrefix(w, h.id+"-") && !slices.Contains(h.knows[k.path.Rel], w) {
+			if guarded && h.c.done[w] && !strings.HasPrefix(w, h.id+"-") && !slices.Contains(h.knows[k.path.Rel], w) {
 				k.lost = append(k.lost, w)
 			}
 		}
@@ -261,8 +292,26 @@ func (h *hand) tell(k *call, failed bool) string {
 	h.handle(agent.Lived{Fact: lifecycle.ToolEnded{CallID: k.id}})
 	delete(h.calls, k.id)
 	h.c.done[k.word] = true
+	if len(h.brain.Peers()) == 0 {
+		h.alone = append(h.alone, k.word)
+	}
 	note, _ := h.answers[req].(agent.Note)
+	if len(k.lost) > 0 && note.Text == "" {
+		h.c.silent++
+	}
 	return note.Text
+}
+
+// goTo has the conversation go on from the end of another branch.
+func (h *hand) goTo(branch []step) {
+	h.other, h.branch = h.branch, slices.Clone(branch)
+	clear(h.knows)
+	var calls []string
+	for _, s := range h.branch {
+		h.knows[s.file] = slices.Clone(s.words)
+		calls = append(calls, s.call)
+	}
+	h.handle(agent.Rewound{Calls: calls})
 }
 
 // drop ends a call that was refused.
@@ -301,6 +350,22 @@ func (c *crew) open() (out []team.Open) {
 		out = append(out, t.OpenEdits(h.id)...)
 	}
 	return out
+}
+
+// told counts the changes that the journal tells of.
+func (c *crew) told() (n int) {
+	for _, e := range c.whole {
+		if team.Kind(e.Kind) == team.EditDone {
+			n++
+		}
+	}
+	return n
+}
+
+// announced reports whether the journal tells that a call has begun: not one
+// that began while nobody else was there.
+func (c *crew) announced(h *hand, k *call) bool {
+	return slices.ContainsFunc(c.open(), func(o team.Open) bool { return o.Session == h.id && o.ID == k.id })
 }
 
 // outcome is what came of a call.
@@ -362,6 +427,12 @@ func TestPairs(t *testing.T) {
 					for _, step := range []byte(order) {
 						if step >= 'a' {
 							calls[step] = who[step].begin(string(step), ops[step], p)
+							// Only who comes second, to a change that is under way, waits.
+							_, answered := who[step].verdict(calls[step])
+							waits := step != order[0] && order[1] == step && mode != guard.Off && first != agent.Reads && second != agent.Reads
+							if answered == waits {
+								t.Errorf("%s: the %s of %c was answered: %v", name, ops[step], step, answered)
+							}
 							continue
 						}
 						if x := step - 'A' + 'a'; !end(x) {
@@ -380,12 +451,6 @@ func TestPairs(t *testing.T) {
 						}
 						if got[x] != want {
 							t.Errorf("%s: the %s of %c got %s, want %s", name, ops[x], x, got[x], want)
-						}
-					}
-					if mode != guard.Off && first != agent.Reads && second != agent.Reads {
-						waits := order[1] != order[0]-'a'+'A'
-						if waits != (len(due) > 0 || order[2] == order[0]-'a'+'A') {
-							t.Errorf("%s: the second did not wait", name)
 						}
 					}
 					if open := c.open(); len(open) > 0 {
@@ -456,14 +521,26 @@ func TestNoChange(t *testing.T) {
 	c.disk["x"] = []string{"old"}
 	b.tell(k, false)
 	blocked(t, "a write over what was undone", a.did("w", agent.Writes, p), pass)
+	b.did("r2", agent.Reads, p)
+	before := c.told()
+	b.tell(b.begin("w3", agent.Writes, p), false) // the same bytes again
+	b.tell(b.begin("w4", agent.Writes, p), true)
+	b.drop(b.begin("w6", agent.Writes, p))
+	if n := c.told() - before; n > 0 {
+		t.Errorf("%d changes are told of where nothing changed", n)
+	}
+	blocked(t, "a write over a touch", a.did("w7", agent.Writes, p), pass)
 	delete(c.disk, "x")
-	blocked(t, "a write where nothing is left", b.did("w3", agent.Writes, p), pass)
+	blocked(t, "a write where nothing is left", b.did("w5", agent.Writes, p), pass)
 }
 
 // A change stays unread when its author has left, and when only its helper wrote
 // down how it ended.
 func TestChangeOfTheDeparted(t *testing.T) {
-	for _, how := range []string{"leaves", "dies", "dies in its write", "dies with a write that changed nothing"} {
+	for _, how := range []string{
+		"leaves", "dies", "leaves in its write", "dies in its write", "dies with a write that changed nothing", "is stopped in its write",
+		"dies in its write and comes back",
+	} {
 		c := newCrew(t, guard.Standard, 2)
 		a, b, p := c.members[0], c.members[1], at("x")
 		c.disk["x"] = []string{"old"}
@@ -473,22 +550,31 @@ func TestChangeOfTheDeparted(t *testing.T) {
 		switch how {
 		case "leaves", "dies":
 			b.did("w", agent.Writes, p)
-		case "dies in its write":
-			b.run(b.begin("w", agent.Writes, p))
-		default:
+		case "dies with a write that changed nothing":
 			b.begin("w", agent.Writes, p)
 			want = pass
+		default:
+			b.run(b.begin("w", agent.Writes, p))
 		}
-		if how == "leaves" {
+		left := 0
+		switch how {
+		case "leaves", "leaves in its write":
 			b.handle(agent.Leaving{})
-		} else {
-			b.brain = nil
+		case "is stopped in its write":
+			b.drop(b.calls["w"])
+			left = 1
+		case "dies in its write and comes back":
+			b.gone()
+			b.start(false)
+			left = 1
+		default:
+			b.gone()
 			for range 6 {
 				a.miss(b)
 			}
 		}
-		if n := len(a.brain.Peers()); n != 0 {
-			t.Errorf("%s: %d peers are there", how, n)
+		if n := len(a.brain.Peers()); n != left {
+			t.Errorf("%s: %d peers are there, want %d", how, n, left)
 		}
 		blocked(t, "a write after its peer "+how, a.did("w", agent.Writes, p), want)
 		if open := c.open(); len(open) > 0 {
@@ -564,8 +650,12 @@ func TestWaits(t *testing.T) {
 		t.Error("an edit did not wait")
 	}
 	bx := b.begin("bx", agent.Edits, p) // would wait for ax, which ends after ay
-	if !answered(a, ay) && !answered(b, bx) {
-		t.Error("two wait for each other")
+	if !answered(b, bx) {
+		t.Error("who closes the circle waits")
+	}
+	c.pass(time.Second) // nobody rings
+	if v, ok := a.verdict(ay); !ok || v.Block {
+		t.Errorf("who is in a circle got %+v, %v", v, ok)
 	}
 	for _, k := range []*call{ax, ay} {
 		a.end(k)
@@ -575,6 +665,145 @@ func TestWaits(t *testing.T) {
 	}
 	if open := c.open(); len(open) > 0 || c.silent > 0 {
 		t.Errorf("%d silent, still open: %+v", c.silent, open)
+	}
+}
+
+// What came in between while nobody waited, since a human was asked, is unread
+// to both, also if a tool failed and left what another had made.
+func TestCrossed(t *testing.T) {
+	for _, op := range []agent.Op{agent.Edits, agent.Writes} {
+		for _, failed := range []bool{false, true} {
+			for _, open := range []bool{false, true} {
+				name := fmt.Sprintf("%s, failed: %v, met one under way: %v", op, failed, open)
+				c := newCrew(t, guard.Standard, 2)
+				a, b, p := c.members[0], c.members[1], at("x")
+				c.disk["x"] = []string{"old"}
+				a.did("r", agent.Reads, p)
+				b.did("r", agent.Reads, p)
+				k := a.begin("a", op, p)
+				a.handle(agent.Lived{Fact: lifecycle.DialogOpened{}})
+				other := b.begin("b", agent.Writes, p)
+				b.handle(agent.Lived{Fact: lifecycle.DialogOpened{}})
+				b.run(other)
+				if !open {
+					b.end(other)
+				}
+				if !failed {
+					a.run(k)
+				}
+				note := a.tell(k, failed)
+				if open {
+					if b.end(other) == "" {
+						t.Errorf("%s: who ended last got no note", name)
+					}
+				} else if !failed && !strings.Contains(note, "changed x while") {
+					t.Errorf("%s: the note is %q", name, note)
+				}
+				if failed && !open && c.told() != 1 {
+					t.Errorf("%s: %d changes are told of, want the peer's", name, c.told())
+				}
+				if !failed && open {
+					continue // the peer's change was there first: only its own author can't tell
+				}
+				blocked(t, name+": a write after it", a.did("w", agent.Writes, p), block)
+				a.did("r2", agent.Reads, p)
+				blocked(t, name+": a write after a look", a.did("w2", agent.Writes, p), pass)
+			}
+		}
+	}
+}
+
+// A session that only changed a file, or read it while that changed, has not
+// read it.
+func TestNotRead(t *testing.T) {
+	for _, how := range []string{"edited", "read while it changed"} {
+		c := newCrew(t, guard.Standard, 2)
+		a, b, p := c.members[0], c.members[1], at("x")
+		c.disk["x"] = []string{"old"}
+		switch how {
+		case "edited":
+			a.did("a", agent.Edits, p)
+			b.did("b", agent.Edits, p)
+		default:
+			k := a.begin("a", agent.Reads, p)
+			b.did("b", agent.Edits, p)
+			a.end(k)
+		}
+		if v, _ := a.verdict(a.begin("w", agent.Writes, p)); !v.Block || !strings.Contains(v.Reason, "and you haven't read it") {
+			t.Errorf("%s: a write got %+v", how, v)
+		}
+	}
+}
+
+// A helper that dies over an edit takes the note for it along: its successor
+// notes it again, and does not take for known what the edit went over.
+func TestHelperDiesOverAnEdit(t *testing.T) {
+	c := newCrew(t, guard.Standard, 2)
+	a, b, p := c.members[0], c.members[1], at("x")
+	c.disk["x"] = []string{"old"}
+	a.did("r", agent.Reads, p)
+	b.did("b", agent.Edits, p)
+	k := a.begin("a", agent.Edits, p)
+	a.start(true)
+	if note := a.end(k); !strings.Contains(note, "you haven't read that") && !strings.Contains(note, "still haven't read") {
+		t.Errorf("the note is %q", note)
+	}
+	blocked(t, "a write after it", a.did("w", agent.Writes, p), block)
+}
+
+// What was changed while nobody else was there is told when somebody comes.
+func TestChangedAlone(t *testing.T) {
+	c := newCrew(t, guard.Standard, 2)
+	a, b, p := c.members[0], c.members[1], at("x")
+	c.disk["x"] = []string{"old"}
+	b.did("r", agent.Reads, p)
+	b.handle(agent.Leaving{})
+	b.gone()
+	blocked(t, "an edit made alone", a.did("a", agent.Edits, p), pass)
+	if n := c.told(); n > 0 {
+		t.Errorf("%d changes are told of, to nobody", n)
+	}
+	b.start(false)
+	blocked(t, "a write of who came back", b.did("w", agent.Writes, p), block)
+}
+
+// A callsign that was given to another meanwhile is not had twice.
+func TestCallsignTaken(t *testing.T) {
+	c := newCrew(t, guard.Standard, 2)
+	a := c.members[0]
+	first := a.record.Callsign
+	a.handle(agent.Leaving{})
+	a.gone()
+	c.add()
+	if got := c.members[2].record.Callsign; got != first {
+		t.Errorf("the free word is %s, a newcomer got %s", first, got)
+	}
+	a.start(false)
+	if got := a.record.Callsign; got == "" || got == first {
+		t.Errorf("who came back is %q", got)
+	}
+}
+
+// A circle of three lets all go, before any wait is over.
+func TestCircleOfThree(t *testing.T) {
+	c := newCrew(t, guard.Standard, 3)
+	files := []team.Path{at("x"), at("y"), at("z")}
+	var calls []*call
+	for i, h := range c.members {
+		h.begin("one", agent.Edits, files[i])
+	}
+	for i, h := range c.members {
+		calls = append(calls, h.begin("two", agent.Edits, files[(i+1)%3]))
+		_, answered := h.verdict(calls[i])
+		if closes := i == 2; answered != closes {
+			t.Errorf("the second edit of %d was answered: %v", i, answered)
+		}
+	}
+	c.pass(time.Second)
+	for i, h := range c.members {
+		if v, ok := h.verdict(calls[i]); !ok || v.Block {
+			t.Errorf("in a circle %d got %+v, %v", i, v, ok)
+		}
 	}
 }
 

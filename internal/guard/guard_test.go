@@ -133,20 +133,33 @@ func TestTexts(t *testing.T) {
 	created.Created = true
 	ahead := &team.Open{Begun: team.Begun{ID: "c1"}, Session: "alpha-id"}
 	mark := &guard.Mark{Seq: 1, Hash: "h1"}
-	judge := func(a guard.Attempt) string {
-		a.Mode, a.Name, a.Now = guard.Standard, file, now
-		return guard.Judge(a).Text
+	refused := make(map[string]bool)
+	in := func(mode guard.Mode, a guard.Attempt) string {
+		a.Mode, a.Name, a.Now = mode, file, now
+		v := guard.Judge(a)
+		refused[v.Text] = v.Block
+		return v.Text
 	}
+	judge := func(a guard.Attempt) string { return in(guard.Standard, a) }
+	strict := func(a guard.Attempt) string { return in(guard.Strict, a) }
 	for what, text := range map[string]string{
-		"a write over a change":               judge(guard.Attempt{Whole: true, Mark: mark, Hash: "h5", Others: []team.Edit{peer}}),
-		"a write over a new file":             judge(guard.Attempt{Whole: true, Hash: "h5", Others: []team.Edit{created}}),
-		"the third attempt":                   judge(guard.Attempt{Whole: true, Mark: mark, Hash: "h5", Others: []team.Edit{peer}, Blocked: guard.MaxBlocks}),
-		"an edit over a change":               judge(guard.Attempt{Mark: mark, Hash: "h5", Others: []team.Edit{peer}}),
-		"a write while a peer is at it":       judge(guard.Attempt{Whole: true, Mark: mark, Hash: "h1", Ahead: ahead, AheadBy: "alpha"}),
-		"an edit while a peer is at it":       judge(guard.Attempt{Mark: mark, Hash: "h1", Ahead: ahead, AheadBy: "alpha"}),
-		"a copy in another checkout":          judge(guard.Attempt{Whole: true, Mark: mark, Hash: "h1", Copies: []team.Edit{peer}}),
-		"a write that crossed another change": guard.CrossedNote(true, file, peer),
-		"an edit that crossed another change": guard.CrossedNote(false, file, peer),
+		"a write over a change":                judge(guard.Attempt{Whole: true, Mark: mark, Hash: "h5", Others: []team.Edit{peer}}),
+		"a write over a new file":              judge(guard.Attempt{Whole: true, Hash: "h5", Others: []team.Edit{created}}),
+		"a write over a change never read":     judge(guard.Attempt{Whole: true, Hash: "h5", Others: []team.Edit{peer}}),
+		"a write over a file made again":       judge(guard.Attempt{Whole: true, Mark: mark, Hash: "h5", Others: []team.Edit{created}}),
+		"an edit over a change never read":     judge(guard.Attempt{Hash: "h5", Others: []team.Edit{peer}}),
+		"an edit over a new file":              judge(guard.Attempt{Hash: "h5", Others: []team.Edit{created}}),
+		"a strict edit":                        strict(guard.Attempt{Mark: mark, Hash: "h5", Others: []team.Edit{peer}}),
+		"a strict edit of what was never read": strict(guard.Attempt{Hash: "h5", Others: []team.Edit{peer}}),
+		"a strict edit of a new file":          strict(guard.Attempt{Hash: "h5", Others: []team.Edit{created}}),
+		"a strict edit, the third attempt":     strict(guard.Attempt{Mark: mark, Hash: "h5", Others: []team.Edit{peer}, Blocked: guard.MaxBlocks}),
+		"the third attempt":                    judge(guard.Attempt{Whole: true, Mark: mark, Hash: "h5", Others: []team.Edit{peer}, Blocked: guard.MaxBlocks}),
+		"an edit over a change":                judge(guard.Attempt{Mark: mark, Hash: "h5", Others: []team.Edit{peer}}),
+		"a write while a peer is at it":        judge(guard.Attempt{Whole: true, Mark: mark, Hash: "h1", Ahead: ahead, AheadBy: "alpha"}),
+		"an edit while a peer is at it":        judge(guard.Attempt{Mark: mark, Hash: "h1", Ahead: ahead, AheadBy: "alpha"}),
+		"a copy in another checkout":           judge(guard.Attempt{Whole: true, Mark: mark, Hash: "h1", Copies: []team.Edit{peer}}),
+		"a write that crossed another change":  guard.CrossedNote(true, file, peer),
+		"an edit that crossed another change":  guard.CrossedNote(false, file, peer),
 	} {
 		n, err := codec.Count(text)
 		if err != nil {
@@ -156,8 +169,14 @@ func TestTexts(t *testing.T) {
 		if n > most {
 			t.Errorf("%s: %d tokens, want %d at most: %s", what, n, most, text)
 		}
+		if refused[text] == strings.HasPrefix(text, "⚠ ") {
+			t.Errorf("%s: refused: %v, in the words of the other: %s", what, refused[text], text)
+		}
 		if !strings.Contains(text, file) || !strings.Contains(text, "read on ") && !strings.Contains(text, "with read") && what != "a copy in another checkout" {
 			t.Errorf("%s: the text names no file, or no call: %s", what, text)
+		}
+		if refused[text] && !strings.Contains(text, "Call read on "+file+", then ") && !(strings.Contains(text, "changing "+file+" ") && strings.Contains(text, "Use read on it in ")) {
+			t.Errorf("%s: the refusal does not say what to call next: %s", what, text)
 		}
 	}
 }
