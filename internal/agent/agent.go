@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -149,7 +150,7 @@ func (a *Agent) Handle(ev Event, now time.Time) []Effect {
 	case Leaving:
 		return a.leaving()
 	case Left:
-		return a.left()
+		return a.left(now)
 	case rejoin:
 		out = a.join(ev.again)
 	case released:
@@ -157,7 +158,7 @@ func (a *Agent) Handle(ev Event, now time.Time) []Effect {
 	case parted:
 		a.part(ev.off)
 	case Ticked:
-		out = append(a.reconsider(now), a.announce()...)
+		out = slices.Concat(a.resend(), a.reconsider(now), a.announce())
 	}
 	return append(out, a.followUp(now)...)
 }

@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -52,7 +53,7 @@ type hand struct {
 	answers map[agent.Request]any
 	calls   map[string]*call
 	knows   map[string][]string // words of each file that the model has seen
-	alone   []string            // words that it added while nobody else was there, until somebody comes
+	alone   []string            // words that it added while nobody else had ever been there, until somebody comes
 	branch  []step              // the calls that the conversation holds
 	other   []step              // those of the branch that it was on before
 	deaf    bool                // does not hear rings, only what it looks up itself
@@ -67,6 +68,9 @@ type call struct {
 	word string        // that it added
 	ran  bool
 	lost []string // what it went over
+	// forgotten: it began while nobody else was there, which only the helper
+	// knew that died since.
+	forgotten bool
 }
 
 // step is a call in a conversation, and what the model knew of its file then.
@@ -110,6 +114,7 @@ func (h *hand) start(continues bool) {
 		h.calls = make(map[string]*call)
 	}
 	for _, id := range slices.Sorted(maps.Keys(h.calls)) { // the host says what runs
+		h.calls[id].forgotten = !h.c.announced(h, h.calls[id])
 		h.handle(agent.Lived{Fact: lifecycle.ToolBegan{CallID: id}})
 	}
 	h.handle(agent.Owned{Memory: h.memory, Continues: continues, Incarnation: fmt.Sprint(h.id, ".", h.stays)})
@@ -258,10 +263,9 @@ func (h *hand) end(k *call) string {
 }
 
 // run does what the tool does, and notes the words of others that it went over
-// unread. One whose call was not reported done is nobody's loss; nor is the
-// guard asked about a call that began while nobody else was there.
+// unread. One whose call was not reported done is nobody's loss.
 func (h *hand) run(k *call) {
-	disk, guarded := h.c.disk[k.path.Rel], h.c.announced(h, k)
+	disk := h.c.disk[k.path.Rel]
 	k.ran = true
 	defer func() { h.branch = append(h.branch, step{k.id, k.path.Rel, h.knows[k.path.Rel]}) }()
 	switch k.op {
@@ -276,7 +280,7 @@ func (h *hand) run(k *call) {
 			return
 		}
 		for _, w := range disk {
-			if guarded && h.c.done[w] && !strings.HasPrefix(w, h.id+"-") && !slices.Contains(h.knows[k.path.Rel], w) {
+			if !k.forgotten && h.c.done[w] && !strings.HasPrefix(w, h.id+"-") && !slices.Contains(h.knows[k.path.Rel], w) {
 				k.lost = append(k.lost, w)
 			}
 		}
@@ -292,7 +296,7 @@ func (h *hand) tell(k *call, failed bool) string {
 	h.handle(agent.Lived{Fact: lifecycle.ToolEnded{CallID: k.id}})
 	delete(h.calls, k.id)
 	h.c.done[k.word] = true
-	if len(h.brain.Peers()) == 0 {
+	if len(h.c.members) == 1 {
 		h.alone = append(h.alone, k.word)
 	}
 	note, _ := h.answers[req].(agent.Note)
@@ -751,20 +755,108 @@ func TestHelperDiesOverAnEdit(t *testing.T) {
 	blocked(t, "a write after it", a.did("w", agent.Writes, p), block)
 }
 
-// What was changed while nobody else was there is told when somebody comes.
+// What was changed while nobody else was there is told when somebody comes: at
+// once where somebody was before, who may come back when its author is gone.
 func TestChangedAlone(t *testing.T) {
+	for _, end := range []string{"stays", "leaves", "dies"} {
+		c := newCrew(t, guard.Standard, 1)
+		a, p := c.members[0], at("x")
+		blocked(t, "an edit where nobody ever was", a.did("a1", agent.Edits, p), pass)
+		if n := c.told(); n > 0 {
+			t.Errorf("%d changes are told of, to nobody", n)
+		}
+		c.add()
+		b := c.members[1]
+		blocked(t, "a write of a newcomer", b.did("w1", agent.Writes, p), block)
+		b.did("r", agent.Reads, p)
+		b.handle(agent.Leaving{})
+		b.gone()
+		blocked(t, "an edit made alone", a.did("a2", agent.Edits, p), pass)
+		if end == "leaves" {
+			a.handle(agent.Leaving{})
+		}
+		if end != "stays" {
+			a.gone()
+		}
+		b.start(false)
+		blocked(t, "a write of who came back, when the other "+end, b.did("w2", agent.Writes, p), block)
+	}
+}
+
+// The same, if its author leaves before anybody ever came.
+func TestChangedByTheFirst(t *testing.T) {
+	c := newCrew(t, guard.Standard, 1)
+	a, p := c.members[0], at("x")
+	a.did("a", agent.Edits, p)
+	a.handle(agent.Leaving{})
+	a.gone()
+	c.add()
+	blocked(t, "a write of who came next", c.members[1].did("w", agent.Writes, p), block)
+}
+
+// What began alone meets what a newcomer did meanwhile: a write over it is noted,
+// and what a failed tool left is told.
+func TestBeganAlone(t *testing.T) {
+	for _, failed := range []bool{false, true} {
+		c := newCrew(t, guard.Standard, 1)
+		a, p := c.members[0], at("x")
+		a.did("r", agent.Reads, p)
+		k := a.begin("w", agent.Writes, p)
+		c.add()
+		b := c.members[1]
+		if !failed {
+			b.did("e", agent.Edits, p)
+		}
+		b.did("r", agent.Reads, p)
+		a.run(k)
+		if note := a.tell(k, failed); (note == "") != failed {
+			t.Errorf("failed %v: the note is %q", failed, note)
+		}
+		blocked(t, "a write over it", b.did("w", agent.Writes, p), block)
+	}
+}
+
+// An edit that never ends holds nobody up for good, no more than an unread
+// change does (spec: telecom, The edit guard).
+func TestEditThatNeverEnds(t *testing.T) {
 	c := newCrew(t, guard.Standard, 2)
 	a, b, p := c.members[0], c.members[1], at("x")
-	c.disk["x"] = []string{"old"}
-	b.did("r", agent.Reads, p)
-	b.handle(agent.Leaving{})
-	b.gone()
-	blocked(t, "an edit made alone", a.did("a", agent.Edits, p), pass)
-	if n := c.told(); n > 0 {
-		t.Errorf("%d changes are told of, to nobody", n)
+	a.begin("w", agent.Writes, p)
+	for i, want := range []outcome{block, block, noted} {
+		k := b.begin(fmt.Sprint("w", i), agent.Writes, p)
+		c.pass(2100 * time.Millisecond)
+		got := noted
+		switch v, answered := b.verdict(k); {
+		case !answered:
+			t.Fatal("it waits for more than two seconds")
+		case v.Block:
+			b.drop(k)
+			got = block
+		case b.end(k) == "":
+			got = pass
+		}
+		blocked(t, fmt.Sprintf("attempt %d", i+1), got, want)
+		b.newResponse()
 	}
-	b.start(false)
-	blocked(t, "a write of who came back", b.did("w", agent.Writes, p), block)
+}
+
+// What the journal didn't take is written once it does.
+func TestJournalFailsOnce(t *testing.T) {
+	c := newCrew(t, guard.Standard, 2)
+	a, p := c.members[0], at("x")
+	k := a.begin("w", agent.Writes, p)
+	a.run(k)
+	for _, e := range a.brain.Handle(agent.ToolDone{Req: a.ask(), CallID: k.id, Op: k.op, Path: p, File: agent.File{Hash: c.hash(p)}}, c.now) {
+		if entry, ok := e.(agent.Append); ok {
+			a.handle(agent.AppendFailed{Err: errors.New("disk full"), Entries: entry.Entries})
+		} else {
+			a.do(e)
+		}
+	}
+	c.pass(time.Second)
+	if open := c.open(); len(open) > 0 || c.told() != 1 {
+		t.Errorf("still open: %+v", open)
+	}
 }
 
 // A callsign that was given to another meanwhile is not had twice.
@@ -804,6 +896,29 @@ func TestCircleOfThree(t *testing.T) {
 		if v, ok := h.verdict(calls[i]); !ok || v.Block {
 			t.Errorf("in a circle %d got %+v, %v", i, v, ok)
 		}
+	}
+}
+
+// Who closes a circle with a write is refused at once: the other's edit is still
+// to come. The other goes on.
+func TestWriteInACircle(t *testing.T) {
+	c := newCrew(t, guard.Standard, 2)
+	a, b, p, q := c.members[0], c.members[1], at("x"), at("y")
+	ax, bq := a.begin("ax", agent.Edits, p), b.begin("bq", agent.Writes, q)
+	aq := a.begin("aq", agent.Writes, q)
+	bx := b.begin("bx", agent.Writes, p)
+	if v, _ := b.verdict(bx); !v.Block || !strings.Contains(v.Reason, "is changing x at this moment") {
+		t.Errorf("the write that closes the circle got %+v", v)
+	}
+	b.drop(bx)
+	b.end(bq)
+	if v, _ := a.verdict(aq); !v.Block || !strings.Contains(v.Reason, "changed y") {
+		t.Errorf("the write that waited for another got %+v", v)
+	}
+	a.drop(aq)
+	a.end(ax)
+	if open := c.open(); len(open) > 0 || c.silent > 0 {
+		t.Errorf("%d silent, still open: %+v", c.silent, open)
 	}
 }
 

@@ -46,7 +46,8 @@ type verdict struct {
 type running struct {
 	op     Op
 	path   team.Path
-	began  uint64
+	told   bool   // others know of it; not if it began while nobody was there
+	began  uint64 // its number in the journal, or where that ended
 	hash   string // before
 	unread bool   // it goes over a change that the session does not know
 	doubt  bool   // its tool failed, or its end was not seen: what changed may be another's doing
@@ -74,6 +75,7 @@ func (a *Agent) about(ev ToolAbout, now time.Time) []Effect {
 		return allow
 	}
 	if a.alone() && len(a.others(ev.Path)) == 0 && len(a.crew.team.Copies(ev.Path)) == 0 {
+		a.edits.running[ev.CallID] = running{op: ev.Op, path: ev.Path, began: a.crew.team.Seq(), hash: ev.Hash}
 		return allow
 	}
 	delete(a.edits.running, ev.CallID) // asked again, since a helper died over it
@@ -112,6 +114,9 @@ func (a *Agent) checked(ev Checked, now time.Time) []Effect {
 		}
 		return a.judge(ev.CallID, p, &o, now)
 	}
+	if o, circle := a.crew.team.Circle(a.session.Key.ID, ev.CallID); circle && a.session.Guard.Waits() {
+		return a.judge(ev.CallID, p, &o, now)
+	}
 	return a.judge(ev.CallID, p, nil, now)
 }
 
@@ -137,20 +142,20 @@ func (a *Agent) judge(call string, p *verdict, ahead *team.Open, now time.Time) 
 		a.edits.waited += now.Sub(p.since)
 	}
 	at := a.attempt(p.op, p.path, p.hash, now)
-	at.Ahead = ahead
+	var change uint64 // that blocks, if anything does
 	if ahead != nil {
 		m, _ := a.crew.team.Member(ahead.Session)
-		at.AheadBy = m.Callsign
+		at.Ahead, at.AheadBy, change = ahead, m.Callsign, ahead.Seq
 	}
-	b := a.edits.blocks[p.path.File]
-	if e := guard.Unread(at.Mark, at.Others, p.hash); e != nil && e.Seq == b.Change {
+	if e := guard.Unread(at.Mark, at.Others, p.hash); e != nil {
+		change = e.Seq
+	}
+	if b := a.edits.blocks[p.path.File]; b.Change == change {
 		at.Blocked = b.Times
 	}
 	v := guard.Judge(at)
 	if v.Block {
-		if v.Unread != nil {
-			a.edits.block(p.path, block{v.Unread.Seq, at.Blocked + 1})
-		}
+		a.edits.block(p.path, block{change, at.Blocked + 1})
 		return append(a.failed(call, p.path), Reply{p.req, Verdict{Block: true, Reason: v.Text}})
 	}
 	if v.Copies {
@@ -158,7 +163,7 @@ func (a *Agent) judge(call string, p *verdict, ahead *team.Open, now time.Time) 
 			a.edits.tell(told(e))
 		}
 	}
-	a.edits.running[call] = running{op: p.op, path: p.path, began: p.began, hash: p.hash, unread: v.Unread != nil, note: v.Text}
+	a.edits.running[call] = running{op: p.op, path: p.path, told: true, began: p.began, hash: p.hash, unread: v.Unread != nil, note: v.Text}
 	return []Effect{Reply{p.req, Verdict{}}}
 }
 
@@ -265,6 +270,9 @@ func (a *Agent) closeEdit(call string, r running, begun bool, f File, now time.T
 	unchanged := f.Hash == r.hash && (crossed == nil || r.doubt) // not when it was changed back
 	theirs := crossed != nil && r.doubt && f.Hash == crossed.Hash
 	if begun && (unchanged || theirs) {
+		if !r.told {
+			return nil, r.note
+		}
 		return a.failed(call, r.path), r.note
 	}
 	a.edits.land(r.path)
@@ -282,7 +290,7 @@ func (a *Agent) closeEdit(call string, r running, begun bool, f File, now time.T
 		ID: call, Path: r.path, Hash: f.Hash, Edits: f.Change.Edits, First: f.Change.First, Lines: f.Change.Lines, Created: f.Created,
 		Uncertain: r.doubt,
 	}
-	if !begun && a.alone() {
+	if !r.told && a.alone() && !a.crew.team.Met(a.session.Key.ID) {
 		done.Made = now.UTC()
 		a.edits.keepAlone(done)
 		return nil, note
@@ -340,7 +348,7 @@ func (a *Agent) ended(call string) []Effect {
 
 // tellAlone writes down what was made alone, once somebody is there.
 func (a *Agent) tellAlone(now time.Time) []Effect {
-	if len(a.edits.alone) == 0 || a.alone() {
+	if len(a.edits.alone) == 0 || a.alone() && !a.crew.leaving {
 		return nil
 	}
 	var out []exchange.Entry
@@ -371,7 +379,7 @@ func (a *Agent) resume(now time.Time) []Effect {
 		// is no longer known: its mark stays where it is.
 		at := a.attempt(op, o.Path, o.Hash, now)
 		at.Blocked = guard.MaxBlocks
-		a.edits.running[o.ID] = running{op: op, path: o.Path, began: o.Seq, hash: o.Hash, unread: true, note: guard.Judge(at).Text}
+		a.edits.running[o.ID] = running{op: op, path: o.Path, told: true, began: o.Seq, hash: o.Hash, unread: true, note: guard.Judge(at).Text}
 	}
 	return out
 }

@@ -120,8 +120,11 @@ type (
 	// JournalRead: entries of the team's journal that were not read before. The
 	// first one comes when the journal has been read to its end once.
 	JournalRead struct{ Entries []exchange.Entry }
-	// AppendFailed: an Append wrote nothing.
-	AppendFailed struct{ Err error }
+	// AppendFailed: an Append wrote nothing of its entries.
+	AppendFailed struct {
+		Err     error
+		Entries []exchange.Entry
+	}
 	// Checked: what a Check found.
 	Checked struct{ CallID, Hash string }
 	// Inspected: what an Inspect found.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -33,6 +34,7 @@ type crew struct {
 	told     map[string]string // callsigns of the peers that the human knows of, by session; nil before the first look
 	toldSeq  uint64            // where the journal ended then
 	trouble  bool              // the journal could not be written, and the human was told
+	unsent   []exchange.Entry  // that are to be written once it can be
 }
 
 // peer is what was seen last of another member.
@@ -238,6 +240,13 @@ func (a *Agent) named(me team.Member) []Effect {
 func (a *Agent) appendFailed(ev AppendFailed) []Effect {
 	a.crew.joining = false
 	var out []Effect
+	for _, e := range ev.Entries {
+		switch team.Kind(e.Kind) {
+		case team.EditDone, team.EditFailed, team.EditParked: // others wait for it, or must hear of it
+			a.crew.unsent = append(a.crew.unsent, e)
+		}
+	}
+	a.crew.unsent = a.crew.unsent[max(0, len(a.crew.unsent)-maxUnsent):]
 	for call, p := range a.edits.pending {
 		delete(a.edits.pending, call)
 		out = append(out, Reply{p.req, Verdict{}})
@@ -247,6 +256,19 @@ func (a *Agent) appendFailed(ev AppendFailed) []Effect {
 		out = append(out, Tell{Text: "switchboard: the team's journal can't be written, edits are not guarded: " + ev.Err.Error(), Bad: true})
 	}
 	return out
+}
+
+// maxUnsent bounds what waits for a journal that can't be written.
+const maxUnsent = 200
+
+// resend tries again to write what could not be written.
+func (a *Agent) resend() []Effect {
+	entries := a.crew.unsent
+	if len(entries) == 0 || !a.inTeam() {
+		return nil
+	}
+	a.crew.unsent = nil
+	return []Effect{Append{Entries: entries}}
 }
 
 // misses is how many looks in a row must not find a member before it counts as
@@ -308,15 +330,16 @@ func (a *Agent) leaving() []Effect {
 		return nil
 	}
 	a.crew.leaving = true
-	return append(a.inspect(a.session.Key.ID), Next{Left{}})
+	return append(a.inspectOwn(), Next{Left{}})
 }
 
 // left ends the stay.
-func (a *Agent) left() []Effect {
+func (a *Agent) left(now time.Time) []Effect {
 	if !a.crew.leaving {
 		return nil
 	}
-	return []Effect{Append{Entries: []exchange.Entry{a.entry(team.Left, team.Leaving{Session: a.session.Key.ID, Incarnation: a.incarnation})}}}
+	left := a.entry(team.Left, team.Leaving{Session: a.session.Key.ID, Incarnation: a.incarnation})
+	return append(a.tellAlone(now), Append{Entries: []exchange.Entry{left}})
 }
 
 // inspect looks at all files that a session has begun to change.
@@ -324,6 +347,18 @@ func (a *Agent) inspect(session string) []Effect {
 	var out []Effect
 	for _, o := range a.crew.team.OpenEdits(session) {
 		out = append(out, Inspect{CallID: o.ID, Session: session, Path: o.Path})
+	}
+	return out
+}
+
+// inspectOwn looks at all files that this session has begun to change, also
+// those that nobody knows of.
+func (a *Agent) inspectOwn() []Effect {
+	out := a.inspect(a.session.Key.ID)
+	for _, call := range slices.Sorted(maps.Keys(a.edits.running)) {
+		if r := a.edits.running[call]; !r.told {
+			out = append(out, Inspect{CallID: call, Session: a.session.Key.ID, Path: r.path})
+		}
 	}
 	return out
 }

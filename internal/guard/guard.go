@@ -115,12 +115,12 @@ func Judge(a Attempt) Verdict {
 	switch {
 	case unread != nil && (a.Whole || a.Mode == Strict):
 		if a.Blocked >= MaxBlocks {
-			return Verdict{Unread: unread, Text: fmt.Sprintf("⚠ This went over %s's change of %s, which you still haven't read. Look at the file with read and put back what was lost.", unread.Callsign, a.Name)}
+			return Verdict{Unread: unread, Text: a.anyway(unread)}
 		}
 		return Verdict{Block: true, Unread: unread, Text: a.refusal(unread)}
 	case unread != nil:
 		return Verdict{Unread: unread, Text: fmt.Sprintf("⚠ %s changed %s %s ago and you haven't read that: the edit was applied on top. Use read on it before your next edit there.", unread.Callsign, a.Name, delivery.Age(a.Now.Sub(unread.At)))}
-	case a.Ahead != nil && a.Whole:
+	case a.Ahead != nil && a.Whole && a.Blocked < MaxBlocks:
 		return Verdict{Block: true, Text: fmt.Sprintf("Not written: %s is changing %s at this moment. Use read on it in a few seconds, then apply your change to what is there.", a.AheadBy, a.Name)}
 	case a.Ahead != nil:
 		return Verdict{Text: fmt.Sprintf("⚠ %s was changing %s at the same moment. Use read on it to see both changes.", a.AheadBy, a.Name)}
@@ -142,6 +142,14 @@ func (a Attempt) refusal(e *team.Edit) string {
 	}
 	return fmt.Sprintf("Not done: %s %s %s %s ago, %s. Call read on %s, then apply your change on top of theirs%s.",
 		e.Callsign, what, a.Name, delivery.Age(a.Now.Sub(e.At)), since, a.Name, a.better())
+}
+
+// anyway is the note for the attempt that passes after others were refused.
+func (a Attempt) anyway(e *team.Edit) string {
+	if a.Whole {
+		return fmt.Sprintf("⚠ This went over %s's change of %s, which you still haven't read. Look at the file with read and put back what was lost.", e.Callsign, a.Name)
+	}
+	return fmt.Sprintf("⚠ This was applied on top of %s's change of %s, which you still haven't read. Use read on it before your next edit there.", e.Callsign, a.Name)
 }
 
 func (a Attempt) better() string {

@@ -113,7 +113,7 @@ func (s *Sidecar) append(entries []exchange.Entry, quiet bool) {
 	_, err := s.cfg.Exchange.Append(s.place.Team, entries...)
 	if err != nil {
 		s.cfg.Log.Error("append", "err", err)
-		s.handle(agent.AppendFailed{Err: err})
+		s.handle(agent.AppendFailed{Err: err, Entries: entries})
 		return
 	}
 	s.readJournal(false)

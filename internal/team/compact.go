@@ -47,7 +47,12 @@ func Compact(entries []Entry, now time.Time) []Entry {
 			all[i].stay = s
 			if e.Kind == Tasked {
 				s.tasks = append(s.tasks, i)
+				continue
 			}
+			var b Renaming
+			_ = decode(e.Body, &b) // it changed something, so it can be read
+			b.Granted = after.Callsign
+			all[i].entry.Body = Encode(b)
 		case Left:
 			var b Leaving
 			s := (*stay)(nil)

@@ -104,3 +104,25 @@ func TestCompactForgets(t *testing.T) {
 		t.Errorf("%d entries are left, want a's joining and its last edit", len(got))
 	}
 }
+
+// A rename that was refused stays so, once who had the word is forgotten.
+func TestCompactRefusedRename(t *testing.T) {
+	var j journal
+	j.join("a", "")                                                   // alpha
+	j.join("b", "")                                                   // bravo
+	j.add("b", "b-1", team.Renamed, team.Renaming{Callsign: "alpha"}) // refused
+	j.leave("a")
+	j.join("c", "alpha") // alpha
+	var whole, short team.Team
+	for _, e := range j.entries {
+		whole.Apply(e)
+	}
+	for _, e := range team.Compact(j.entries, t0.Add(team.KeepLog+time.Hour)) {
+		short.Apply(e)
+	}
+	for _, m := range whole.Members() {
+		if o, _ := short.Member(m.Session); o.Callsign != m.Callsign {
+			t.Errorf("%s is %s, after shortening %s", m.Session, m.Callsign, o.Callsign)
+		}
+	}
+}

@@ -252,6 +252,20 @@ func (t *Team) Before(session, id string) (Open, bool) {
 	return Open{}, false
 }
 
+// Circle returns the earliest edit of another session on the same file that ours
+// would have to wait for, and does not, since that one waits for us.
+func (t *Team) Circle(session, id string) (Open, bool) {
+	own := slices.IndexFunc(t.open, func(o Open) bool { return o.Session == session && o.ID == id })
+	if own < 0 {
+		return Open{}, false
+	}
+	ahead := t.ahead(t.open[own])
+	if len(ahead) == 0 {
+		return Open{}, false
+	}
+	return ahead[0], true
+}
+
 // ahead lists the open edits that one has to wait for.
 func (t *Team) ahead(mine Open) (out []Open) {
 	for _, o := range t.open {

@@ -55,6 +55,7 @@ type (
 	// Renaming asks for another callsign. One that is taken changes nothing.
 	Renaming struct {
 		Callsign string `json:"callsign"`
+		Granted  string `json:"granted,omitempty"` // what it was called then; written only when a journal is made shorter
 	}
 	// Tasking says what the session works on now.
 	Tasking struct {
@@ -192,7 +193,8 @@ func (t *Team) rename(e Entry, b Renaming) {
 	if m == nil || !ok || m.Callsign == want {
 		return
 	}
-	if t.named(want) != nil {
+	granted, told := Callsign(b.Granted)
+	if t.named(want) != nil || told && granted != want {
 		m.Wanted = want
 		return
 	}
@@ -273,6 +275,16 @@ func (t *Team) ByCallsign(callsign string) (Member, bool) {
 		return *m, true
 	}
 	return Member{}, false
+}
+
+// Met reports whether any session but one was ever here, as far as is known.
+func (t *Team) Met(but string) bool {
+	for session := range t.past {
+		if session != but {
+			return true
+		}
+	}
+	return slices.ContainsFunc(t.members, func(m Member) bool { return m.Session != but })
 }
 
 // Past returns the callsign that a session had when it was here last.
