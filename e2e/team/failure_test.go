@@ -96,9 +96,7 @@ func TestSessionOpenTwice(t *testing.T) {
 	if got := turns[len(turns)-1].Last().Text; !strings.Contains(got, "also open in process") {
 		t.Errorf("the younger's telecom answered %q", got)
 	}
-	if footer(alpha) != "📡 alpha · 1 peer" {
-		t.Errorf("alpha's footer is %q", footer(alpha))
-	}
+	foot(t, alpha, "📡 alpha · 1 peer")
 	if f := fold(t, w); len(f.Members()) != 2 || len(editsOf(t, f, w, "a.txt")) != 0 {
 		t.Errorf("members %v, edits %v", f.Members(), editsOf(t, f, w, "a.txt"))
 	}
