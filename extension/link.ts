@@ -130,6 +130,8 @@ export class Link {
 		});
 		this.holds.delete(call);
 		if (!held) this.patience -= Date.now() - began;
+		// The rest of an announced wait is the next child's.
+		else if (value === DIED) this.patience = Math.max(this.patience, held - (Date.now() - began));
 		return value;
 	}
 
