@@ -755,6 +755,23 @@ func TestHelperDiesOverAnEdit(t *testing.T) {
 	blocked(t, "a write after it", a.did("w", agent.Writes, p), block)
 }
 
+// A refusal does not blame who has the callsign now.
+func TestEarlierNamesake(t *testing.T) {
+	c := newCrew(t, guard.Standard, 1)
+	a, p := c.members[0], at("x")
+	a.did("a", agent.Edits, p)
+	a.handle(agent.Leaving{})
+	a.gone()
+	c.add()
+	b := c.members[1]
+	if a.record.Callsign != b.record.Callsign {
+		t.Fatalf("%s was free, the next is %s", a.record.Callsign, b.record.Callsign)
+	}
+	if v, _ := b.verdict(b.begin("w", agent.Writes, p)); !strings.HasPrefix(v.Reason, "Not done: an earlier alpha ") {
+		t.Errorf("the refusal is %q", v.Reason)
+	}
+}
+
 // What was changed while nobody else was there is told when somebody comes: at
 // once where somebody was before, who may come back when its author is gone.
 func TestChangedAlone(t *testing.T) {

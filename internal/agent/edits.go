@@ -85,8 +85,17 @@ func (a *Agent) about(ev ToolAbout, now time.Time) []Effect {
 }
 
 // others lists the edits of other sessions on a file.
-func (a *Agent) others(p team.Path) []team.Edit {
-	return slices.DeleteFunc(a.crew.team.Edits(p), func(e team.Edit) bool { return e.Session == a.session.Key.ID })
+func (a *Agent) others(p team.Path) (out []team.Edit) {
+	for _, e := range a.crew.team.Edits(p) {
+		if e.Session == a.session.Key.ID {
+			continue
+		}
+		if m, taken := a.crew.team.ByCallsign(e.Callsign); taken && m.Session != e.Session {
+			e.Callsign = "an earlier " + e.Callsign // it left, and maybe it is our own word now
+		}
+		out = append(out, e)
+	}
+	return out
 }
 
 // checked takes note of what is on disk now that everybody knows of the edit.
