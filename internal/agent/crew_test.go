@@ -755,6 +755,22 @@ func TestHelperDiesOverAnEdit(t *testing.T) {
 	blocked(t, "a write after it", a.did("w", agent.Writes, p), block)
 }
 
+// Who died while its human was asked did not make what another wrote meanwhile.
+func TestDeadWithAnOpenDialog(t *testing.T) {
+	c := newCrew(t, guard.Standard, 2)
+	a, b, p := c.members[0], c.members[1], at("x")
+	b.begin("w", agent.Writes, p)
+	b.handle(agent.Lived{Fact: lifecycle.DialogOpened{}})
+	a.did("e", agent.Edits, p)
+	b.gone()
+	for range 6 {
+		a.miss(b)
+	}
+	if n := c.told(); n != 1 || len(c.open()) > 0 {
+		t.Errorf("%d changes are told of, want one; still open: %+v", n, c.open())
+	}
+}
+
 // A refusal does not blame who has the callsign now.
 func TestEarlierNamesake(t *testing.T) {
 	c := newCrew(t, guard.Standard, 1)

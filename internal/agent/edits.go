@@ -261,7 +261,10 @@ func (a *Agent) inspected(ev Inspected, now time.Time) []Effect {
 		if o.ID != ev.CallID {
 			continue
 		}
-		if ev.File.Hash == o.Hash {
+		theirs := slices.ContainsFunc(a.crew.team.Edits(o.Path), func(e team.Edit) bool {
+			return e.Session != ev.Session && e.Seq > o.Seq && e.Hash == ev.File.Hash
+		})
+		if ev.File.Hash == o.Hash || theirs {
 			return []Effect{Append{Entries: []exchange.Entry{a.entry(team.EditFailed, team.Failed{ID: o.ID, Session: ev.Session})}}}
 		}
 		done := team.Done{ID: o.ID, Session: ev.Session, Path: o.Path, Hash: ev.File.Hash, Uncertain: true}
