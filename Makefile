@@ -24,7 +24,10 @@ setup: ## the pinned Node and Pi for the end-to-end tests
 
 test: setup ## everything, with the race detector, on the real Pi
 	$(GO) build -race -ldflags '$(LDFLAGS)' -o bin/race/switchboard ./cmd/switchboard
-	SWITCHBOARD_E2E_BIN=$(CURDIR)/bin/race/switchboard $(GO) test -race -timeout 15m ./...
+	$(GO) test -race $$($(GO) list ./... | grep -v /e2e/)
+	# One package at a time, and nothing is compiled beside: they run many real
+	# processes, and look at when what happens.
+	SWITCHBOARD_E2E_BIN=$(CURDIR)/bin/race/switchboard $(GO) test -race -p 1 -timeout 15m ./e2e/...
 
 check: setup ## formatting, vet on three systems, staticcheck, types, tidiness
 	@cd tools && test -z "$$($(GO) tool gofumpt -l ../cmd ../internal ../extension ../e2e/model ../e2e/rig ../e2e/firstlight ../e2e/beacon ../e2e/partyline ../e2e/team ../e2e/overwrite ../e2e/screens ../bench | tee /dev/stderr)"

@@ -150,7 +150,7 @@ export default function switchboard(pi: ExtensionAPI): void {
 				inContext: [...new Set([...inEntries(), ...handed])],
 				startedAt: Math.round(Date.now() - process.uptime() * 1000),
 				now: snapshot(),
-				open: [...retries, ...open.values()],
+				open: [...retries, ...open.values()].sort((a: any, b: any) => a.at - b.at),
 				retry: pi.getSettings?.().retry ?? {},
 				choice: choice(),
 				limits: typeof sm.getLeafEntry === "function" ? "" : "this Pi does not tell when it repeats a request: that shows as working",
