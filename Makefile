@@ -22,11 +22,11 @@ demo: ## sessions talk and don't overwrite each other, without Pi
 setup: ## the pinned Node and Pi for the end-to-end tests
 	@e2e/setup.sh
 
+# End to end one package at a time, and nothing is compiled beside: they run many
+# real processes, and look at when what happens.
 test: setup ## everything, with the race detector, on the real Pi
 	$(GO) build -race -ldflags '$(LDFLAGS)' -o bin/race/switchboard ./cmd/switchboard
 	$(GO) test -race $$($(GO) list ./... | grep -v /e2e/)
-	# One package at a time, and nothing is compiled beside: they run many real
-	# processes, and look at when what happens.
 	SWITCHBOARD_E2E_BIN=$(CURDIR)/bin/race/switchboard $(GO) test -race -p 1 -timeout 15m ./e2e/...
 
 check: setup ## formatting, vet on three systems, staticcheck, types, tidiness
